@@ -25,12 +25,21 @@ LEVELS: Final = {
         ("trace", "trce", "debug", "dbug", "dbg", "info", "inf", "information", "notice", "log", "verbose", "i", "d"),
         INFO,
     ),
-    **dict.fromkeys(("warn", "warning", "wrn", "w"), WARNING),
-    **dict.fromkeys(("error", "err", "severe", "e", "failure", "fail"), ERROR),
+    **dict.fromkeys(("vrb", "infos", "información", "informação", "информация"), INFO),
+    **dict.fromkeys(("warn", "warning", "wrn", "w", "warnung", "avertissement", "advertencia", "aviso"), WARNING),
+    **dict.fromkeys(("avvertenza", "avviso", "advertência", "предупреждение"), WARNING),
+    **dict.fromkeys(("error", "err", "severe", "e", "failure", "fail", "eror"), ERROR),
+    **dict.fromkeys(("fehler", "schwerwiegend", "erreur", "grave", "errore", "erro", "błąd", "ошибка"), ERROR),
+    **dict.fromkeys(("серьезно", "エラー"), ERROR),
     **dict.fromkeys(("crit", "critical", "alert", "emerg", "emergency", "fatal", "panic", "dpanic", "f"), FATAL),
+    **dict.fromkeys(("crt", "ftl", "pnc", "kritisch", "critique", "crítico", "critico"), FATAL),
 }
+"""Levels as loggers write them, also in other languages: a JVM translates its own, PostgreSQL those of its messages."""
 _LEVEL_WORDS = "|".join(sorted((level for level in LEVELS if len(level) > 2), key=len, reverse=True))
-_LETTER = expression(r"([IWEF])\d{4} \d\d:\d\d:\d\d|([DIWEF]), \[")
+_LETTER = expression(r"([IWEF])\d{4} \d\d:\d\d:\d\d|([DIWEF]), \[|\s*\[([DIWEF])\](?= )|([DIWEF]) [A-Z]{4,}\s")
+_PRIORITY = expression(r"<(\d{1,3})>")
+"""The priority of a line for syslog or the journal: the facility and eight severities."""
+_PRIORITIES: Final = (FATAL, FATAL, FATAL, ERROR, WARNING, INFO, INFO, INFO)
 _CHANNEL = expression(r"\b[A-Za-z_]\w{0,40}\.(DEBUG|INFO|NOTICE|WARNING|ERROR|CRITICAL|ALERT|EMERGENCY): ")
 _LEVEL_FIELD = expression(r'\b(?:level|lvl|severity|loglevel|levelname)"?\s*[=:]\s*"?([A-Za-z]+)')
 _LEVEL_BRACKET = expression(rf"[\[<(|]\s*((?i:{_LEVEL_WORDS}))\s*[\]>)|]")
@@ -125,6 +134,9 @@ def level_of(line: str) -> float | None:
     Searches only the start of the line and the level field.
     """
     window = line[:_LEVEL_WINDOW]
+    priority = _PRIORITY.match(window)
+    if priority:
+        return _PRIORITIES[int(priority[1]) % len(_PRIORITIES)]
     match = (
         _LETTER.match(window)
         or _LEVEL_BRACKET.search(window)

@@ -34,6 +34,7 @@ from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.no_cause import without_cause
 from holmes.triage.past import happened_then, is_past, last_end, past_period, was_there
+from holmes.triage.run_logs import failed_run
 from holmes.triage.scopes import logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
 from holmes.triage.suspicions import is_denied
@@ -150,7 +151,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
             return as_told(look, told.incident, [each for one in workloads for each in troubles_of(asked.state, one)])
     if best is not None:
         return with_origin(asked, origin_of(asked, best.incident), named, best.path)
-    ended = last_end(asked, named)
+    ended = last_end(asked, named) or failed_run(asked, named)
     if ended is not None:
         return ended
     gone = told_by_gone_pods(asked, named)

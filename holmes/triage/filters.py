@@ -1,4 +1,4 @@
-"""The conditions of a question on objects: labels, states, readiness, bounds on numbers, ages and periods.
+"""The conditions of a question on objects: labels, states, readiness, bounds on numbers.
 
 Each filter takes its parts of the question from the ledger, so that a part without a filter is left over.
 """
@@ -7,35 +7,35 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import child, children, duration, text_map
+from holmes.kubernetes.fields import child, children, text_map
 from holmes.triage.asked import refs_of
 from holmes.triage.names import plain_value
-from holmes.triage.states import last_ends, lives, pod_ready, restarts, state_test
+from holmes.triage.states import crashed, lives, pod_ready, restarts, state_test
 from holmes.triage.vocabulary import vocabulary, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
-    from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
     from holmes.values.json_types import JsonObject
 
 WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
 _PORT: Final = re.compile(r"\b(?:port|puerto) (\d{2,5})\b")
-_HALF_MINUTE: Final = 30.0
 _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
 _RESTARTS: Final = ("rest", "neu", "rein", "red", "times", "mal", "veces", "fois")
 _RESTARTED: Final = ("rest", "neust", "reinicio", "redem")
-_AGED: Final = frozenset({"older", "newer", "younger", "alter", "junger", "more", "less"})
 _MEASURED: Final = {"cpu": "cpu", "memory": "memory", "ram": "memory", "speicher": "memory", "memoria": "memory",
     "memoire": "memory"}  # fmt: skip
+_RUN: Final = word_list("present runs")
+_PLACES: Final = frozenset({"on", "in", "there", "now", "auf", "dort", "en", "sur", "dans", "alli", "la-bas"})
+_CRASHED: Final = ("crashed", "abgest", "plante", "cayeron", "cayo")
 _INCLUDING: Final = word_list("including")
-_CREATED: Final = word_list("created")
 _NUMBERS: Final[Mapping[str, Callable[[ClusterObject], float]]] = {
     "repl": lambda each: each.integer("spec", "replicas"),
     "cont": lambda each: len(children(pod_spec(each), "containers")),
@@ -56,12 +56,12 @@ def filters_of(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
     filters = [
         *_label_filters(asked),
         *_state_filters(asked, kinds),
+        *_verb_filters(asked, kinds),
         *_health_filters(asked, kinds),
         *_key_filters(asked, kinds),
         *_bound_filters(asked, kinds),
         *_lacking_filters(asked),
         *_port_filters(asked),
-        *_time_filters(asked, kinds),
     ]
     for value in asked.subject.values:
         asked.ledger.take("value", value)
@@ -129,6 +129,14 @@ def _state_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
     return either(asked, found)
 
 
+def _verb_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filter for "pods that run on node-1": a pod that has finished does not run there."""
+    words = asked.question.words
+    runs = any(word in _RUN and (following in _PLACES or not following) for word, following in pairwise((*words, "")))
+    if runs and kinds == ("Pod",) and "running" not in asked.question.states:
+        yield _state_test_filter("running", kinds, negated=False)
+
+
 _HEALTH: Final = (("trouble", ("failing", "not_ready")), ("health", ("ready", "running")))
 
 
@@ -153,25 +161,6 @@ def _incident_filter(asked: Asked, *, healthy: bool) -> Filter:
     found = {ref for each in asked.report.incidents if each.severity != "info" for ref in refs_of(each)}
     told = "in no incident" if healthy else "in an incident"
     return Filter(told=told, holds=lambda each: (each.ref in found) != healthy)
-
-
-def _time_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
-    question, state = asked.question, asked.state
-    for seconds, older in ((question.older_seconds, True), (question.newer_seconds, False)):
-        if seconds:
-            negated = negated_before(asked, next((i for i, w in enumerate(question.words) if w in _AGED), -1), most=1)
-            yield _age_filter(state, seconds, older=older != negated)
-    period = question.period
-    if period is None:
-        return
-    start, end = period.bounds(state.now)
-    ended = bool({"restarting", "crashing", "oom", "failing"} & set(question.states)) and kinds == ("Pod",)
-    if ended and not any(each.how for each in question.comparisons):
-        asked.ledger.take("period")
-        yield Filter(told=f"ended {period.text}", holds=lambda each: any(start <= at <= end for at in last_ends(each)))
-    elif question.asks("age") or _CREATED & set(question.words):
-        asked.ledger.take("period")
-        yield Filter(told=f"created {period.text}", holds=lambda each: start - _HALF_MINUTE <= each.created <= end)
 
 
 def _lacking_filters(asked: Asked) -> Iterator[Filter]:
@@ -305,9 +294,16 @@ def _state_filter(asked: Asked, name: str, kinds: tuple[str, ...]) -> Filter | N
     if bound is not None:
         asked.ledger.take("bound", str(bound))
         return Filter(told=f"restarts {bound.how} {bound.number:g}", holds=lambda each: bound.holds(restarts(each)))
+    if name == "crashing" and kinds == ("Pod",) and (asked.question.period or _says_crashed(asked)):
+        return Filter(told="ended with an error", holds=crashed)
     if any(state_test(kind, name) is None for kind in kinds):
         return None
     return _state_test_filter(name, kinds, negated=name not in _NEGATIVE and _is_negated(asked, name))
+
+
+def _says_crashed(asked: Asked) -> bool:
+    """Return whether the question is about crashes that happened, also of containers that run again."""
+    return any(word.startswith(_CRASHED) for word in asked.question.words)
 
 
 def _is_included(asked: Asked, name: str) -> bool:
@@ -359,11 +355,3 @@ def _lacking(what: str, part: str) -> Callable[[ClusterObject], bool]:
         return any(part not in each if part else not each for each in amounts)
 
     return holds
-
-
-def _age_filter(state: ClusterState, seconds: float, *, older: bool) -> Filter:
-    def holds(each: ClusterObject) -> bool:
-        age = state.age_seconds(each)
-        return age > seconds if older else age <= seconds + _HALF_MINUTE
-
-    return Filter(told=f"{'older' if older else 'younger'} than {duration(seconds)}", holds=holds)

@@ -13,7 +13,8 @@ from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.log_bounds import bounds_left, bounds_of_lines
-from holmes.triage.log_lines import counted_noun_missing, filters_of_lines, lines_of, span_of
+from holmes.triage.log_lines import filters_of_lines, lines_of, span_of
+from holmes.triage.log_texts import counts_unknown, filters_of_texts, foreign_noun, of_which, words_left
 from holmes.triage.log_values import (
     STATISTICS,
     chosen_series,
@@ -107,7 +108,8 @@ def asks_logs(question: Question, subject: Subject) -> bool:
     counted = not _REQUESTS.isdisjoint(question.words) or _OCCURS.search(question.text)
     runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
     word = any(each.sense == "word" for each in question.found)
-    of_things = runs and subject.unknown and not kinds and not question.states and not word
+    states = question.states and not counts_unknown(question, subject)
+    of_things = runs and subject.unknown and not kinds and not states and not word
     share = beginnings("share words").search(question.spoken) is not None
     requests = (share or question.asks("count")) and bool(counted or of_things) and bool(subject.named)
     return requests or (statistic_of(question, subject) is not None and not kinds and bool(subject.named))
@@ -120,7 +122,7 @@ def searches_lines(question: Question) -> bool:
     return "grep" in question.words or share or lines or _shows(question)
 
 
-def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter]) -> str:
+def _unread(asked: Asked, found: Sequence[LogLine], shown: Sequence[LogLine], filters: Sequence[LineFilter]) -> str:
     """Return why a number would ignore a part of the question: its time, or a word that no line contains."""
     time = unread_time(asked.question.text)
     if time:
@@ -131,12 +133,10 @@ def _unread(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter
     left = bounds_left(asked, filters)
     if left:
         return f"`{left[0]}` could not be applied to log lines."
-    noun, english = _missing_noun(asked, found, filters)
-    return f"no log line {place_of(asked)} contains `{noun}`." if noun and english else ""
-
-
-def _missing_noun(asked: Asked, found: Sequence[LogLine], filters: Sequence[LineFilter]) -> tuple[str, bool]:
-    return counted_noun_missing(asked, found) if asked.question.asks("count") and not filters else ("", False)
+    words = words_left(asked, found, summed=_things(asked, shown) is not None)
+    if not words and not filters and beginnings("share words").search(asked.question.spoken):
+        return f"the log lines {place_of(asked)} do not tell which of them the share counts."
+    return f"no log line {place_of(asked)} contains `{words[0]}`." if words else ""
 
 
 def _names_container(question: Question, subject: Subject) -> bool:
@@ -156,9 +156,9 @@ def log_answer(asked: Asked) -> FirstLook:
     found = lines_of(asked)
     if not found:
         return _nothing(asked)
-    filters = (*filters_of_lines(asked, found), *bounds_of_lines(asked, found))
+    filters = (*filters_of_lines(asked, found), *filters_of_texts(asked, found), *bounds_of_lines(asked, found))
     shown = [line for line in found if all(one.holds(line) for one in filters)]
-    gap = _unread(asked, found, filters)
+    gap = _unread(asked, found, shown, filters)
     if gap:
         return fact(asked, f"Not answered: {gap}", None, "inconclusive")
     statistic = statistic_of(asked.question, asked.subject)
@@ -186,7 +186,8 @@ def log_answer(asked: Asked) -> FirstLook:
         start, end = span_of(asked)
         span = f", from {written(start)} to {written(end)}" if start else f", until {written(end)}"
     share = beginnings("share words").search(asked.question.spoken) if filters else None
-    of_all = f" ({len(shown) / len(found):.1%} of {len(found):,})" if share is not None else ""
+    every = of_which(asked, found) if share is not None else found
+    of_all = f" ({len(shown) / max(1, len(every)):.1%} of {len(every):,})" if share is not None else ""
     summary = f"{counted(len(shown), 'log line')}{of_all}{told} {place_of(asked)}{span}."
     if shown and _ONE.search(said):
         one = _some(asked, shown)[0]
@@ -195,7 +196,7 @@ def log_answer(asked: Asked) -> FirstLook:
         where = f"{one.pod}{f' at {written(one.at)}' if one.at else ''}"
         line = shortened(masked(one.text), _SHOWN_CHARACTERS)
         summary = f"The {which} of {counted(len(shown), 'log line')}{told}, {where}: {line}"
-    noun, _ = _missing_noun(asked, found, filters)
+    noun = foreign_noun(asked, found) if asked.question.asks("count") and not filters else ""
     more = f" No line contains `{noun}`, so all lines are counted." if noun else ""
     return _table(asked, shown, summary + more, filters)
 
@@ -210,7 +211,9 @@ def _things(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
     )
     if not question.asks("count") or of_lines or question.asks("trouble") or not shown:
         return None
-    every = [each for each in series_of(shown) if len(each.values) == len(shown) and not each.is_time]
+    every = [
+        each for each in series_of(shown) if len(each.values) == len(shown) and not (each.is_time or each.is_numbering)
+    ]
     named = [each for each in every if each.key in _COUNTS] or [each for each in every if names_key(question, each)]
     return (sum(named[0].values), named[0].key) if named else None
 

@@ -279,8 +279,13 @@ def _answers(question: Question, trouble: Trouble, now: float) -> bool:
         return False
     if group.is_amount:
         return question.wants_cause
-    calm = question.asks("health") and not question.wants_cause
-    return not calm or (group.sudden and group.weight != "warning" and not group.is_end(now))
+    weighty = group.weight != "warning" or group.share >= MOST_OF_THE_LOG
+    return not _is_calm(question) or ((group.sudden or group.always) and weighty and not group.is_end(now))
+
+
+def _is_calm(question: Question) -> bool:
+    """Return whether a question asks for the health of something, and tells of no trouble."""
+    return question.asks("health") and not question.wants_cause
 
 
 def _with_what_was_before(state: ClusterState, cause: LogCause) -> LogCause:

@@ -27,15 +27,11 @@ if TYPE_CHECKING:
 _MINUTE: Final = 60.0
 _PINO: Final = re.compile(r'"level":\s?([1-6])0\b')
 _PINO_LEVELS: Final = {"4": WARNING, "5": ERROR, "6": FATAL}
-_SEARCHED: Final = re.compile(
-    r"\b(?:containing|contains?|matching|match(?:es)?|mentioning|mentions?|including|include|say|says|saying"
-    r"|with the (?:word|text|string)|enthalten|enthalt|contienen|contiene|contenant|contiennent|mit dem (?:wort|text)"
-    r"|con (?:la palabra|el texto)|avec (?:le mot|le texte))\s{1,3}"
-    r"(?:the (?:word|text|string)\s{1,3})?[\"'`]?([\w.:/=-]{2,80})"
+_STATUS: Final = re.compile(
+    r"(?<![\w.:/=-])(?<!between )(?<!zwischen )(?<!entre )([1-5])(\d\d|xx)(?:er|s)?"
+    r"(?![\w.:/%]|-\d| ?(?:ms|milli\w*|se[cgk]\w*|s)\b)"
 )
-_STATUS: Final = re.compile(r"(?<![\w.:/=-])([1-5])(\d\d|xx)(?:er|s)?(?![\w.:/%]|-\d)")
-_PATH: Final = re.compile(r"(?<!\S)(/[\w./{}*-]{1,120})")
-_LEVELS: Final[tuple[tuple[str, float, float], ...]] = (
+LEVELS: Final[tuple[tuple[str, float, float], ...]] = (
     ("fatal lines", FATAL, FATAL), ("error lines", ERROR, FATAL), ("warning lines", WARNING, WARNING),
     ("info lines", INFO, INFO),
 )  # fmt: skip
@@ -45,13 +41,7 @@ _PREVIOUS: Final = re.compile(
     r"|plantage|died|crashed|restarted)"
 )
 _EXCEPTION: Final = re.compile(r"(?i)exception\b|traceback \(most recent|^panic: |\w(?-i:Error): ")
-_PLACEHOLDER: Final = re.compile(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
 _NEAR: Final = 4
-_LEAST_STEM: Final = 4
-_COUNTED_NOUN: Final = re.compile(
-    r"\b(?:(?P<english>how many|number of|count of)|wie viele|anzahl(?: der)?|cuant[oa]s|numero de|combien d[e']"
-    r"|nombre de)\s?(?P<noun>[\w-]+)"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +132,13 @@ def _lines(key: LogKey, log: str) -> Iterator[LogLine]:
 
 
 def filters_of_lines(asked: Asked, found: Sequence[LogLine]) -> tuple[LineFilter, ...]:
-    """Return the conditions that the question puts on lines."""
-    return (*_levels(asked, found), *_exceptions(asked), *_statuses(asked), *_texts(asked, found))
+    """Return the conditions that the question puts on lines, except on their texts."""
+    return (*_levels(asked, found), *_exceptions(asked), *_statuses(asked))
 
 
 def _levels(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
     plain = _without_texts(asked)
-    wanted = [(name, low, high, match) for name, low, high in _LEVELS if (match := beginnings(name).search(plain))]
+    wanted = [(name, low, high, match) for name, low, high in LEVELS if (match := beginnings(name).search(plain))]
     if not wanted:
         return
     stated = any(line.level is not None for line in found)
@@ -159,99 +149,39 @@ def _levels(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
         level = line.level if stated else severity_of(line.text)
         return level is not None and low <= level < high + 1
 
-    yield _negated(asked, plain, wanted[0][3].start(), told if stated else f"{told}, judged by words", holds)
+    yield negated(asked, plain, wanted[0][3].start(), told if stated else f"{told}, judged by words", holds)
 
 
 def _exceptions(asked: Asked) -> Iterator[LineFilter]:
     plain = _without_texts(asked)
     match = beginnings("exceptions").search(plain)
     if match is not None:
-        yield _negated(
+        yield negated(
             asked, plain, match.start(), "an exception", lambda line: _EXCEPTION.search(line.text) is not None
         )
 
 
 def _statuses(asked: Asked) -> Iterator[LineFilter]:
     plain = _without_texts(asked)
-    found = list(_STATUS.finditer(plain))
+    bounds = {f"{each.number:g}" for each in asked.question.comparisons}
+    found = [each for each in _STATUS.finditer(plain) if each[0] not in bounds]
     codes = [match[1] + (r"\d\d" if match[2] == "xx" else match[2]) for match in found]
     if not codes:
         return
     names = [f"status {match[1]}{match[2]}" for match in found]
-    tests = [_finder(rf"(?<![\w.:-])(?:{code})(?![\w.:%-])(?! ?(?:ms|s|bytes|mib)\b)") for code in dict.fromkeys(codes)]
+    tests = [
+        finder(rf"(?<![\w.:-])(?:{code})(?![\w.:%-])(?! ?(?:ms|s|bytes|mib)\b(?!=))") for code in dict.fromkeys(codes)
+    ]
     parts = tuple(zip(dict.fromkeys(names), tests, strict=False))
     told = " or ".join(dict.fromkeys(names))
-    one = _negated(asked, plain, found[0].start(), told, lambda line: any(test(line) for test in tests))
+    one = negated(asked, plain, found[0].start(), told, lambda line: any(test(line) for test in tests))
     yield replace(one, parts=parts)
 
 
-def _texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
-    """Yield a filter for the texts that the lines must contain. Several texts are alternatives."""
-    wanted = list(dict.fromkeys(_wanted_texts(asked, found)))
-    if not wanted:
-        return
-    whole = asked.question.text
-    told = " or ".join(f"`{each}`" for each in wanted)
-    first = min(max(0, whole.find(folded(each))) for each in wanted)
-
-    tests = [_finder(_expression(each)) for each in wanted]
-    one = _negated(asked, whole, first, f"text {told}", lambda line: any(test(line) for test in tests))
-    yield replace(one, parts=tuple((f"`{each}`", test) for each, test in zip(wanted, tests, strict=True)))
-
-
-def _finder(expression: str) -> Callable[[LogLine], bool]:
+def finder(expression: str) -> Callable[[LogLine], bool]:
+    """Return the test whether a line contains a text, in any case."""
     found = re.compile(expression, re.IGNORECASE)
     return lambda line: found.search(line.text) is not None
-
-
-def _expression(text: str) -> str:
-    """Return the expression for a text in which `N`, `<id>` or `{}` stand for any value."""
-    parts = _PLACEHOLDER.split(text)
-    return r"\S+".join(re.escape(part) for part in parts)
-
-
-def _wanted_texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[str]:
-    question = asked.question
-    names = {each.name for each in asked.subject.named} | {*asked.subject.namespaces, *containers_named(asked)}
-    quoted = [text for text in question.quoted if text.lower() not in names]
-    yield from quoted
-    yield from (match[1] for match in _SEARCHED.finditer(question.text) if match[1] not in names and not quoted)
-    yield from (str(term) for term in question.labels if str(term) in question.text and str(term) not in quoted)
-    yield from (match[1] for match in _PATH.finditer(question.text))
-    if not quoted:
-        lowered = [line.text.lower() for line in found]
-        known = {part for text in question.text.split() for part in (text,) if text.startswith("/")}
-        for word in asked.subject.unknown:
-            if _is_condition(word):
-                continue
-            written = next((each for each in (word, _stem(word)) if any(each in line for line in lowered)), "")
-            if written and word not in known and len(word) > 2:
-                yield written
-
-
-def _is_condition(word: str) -> bool:
-    """Return whether a word asks for a level or for lines, and is not a text to search for."""
-    names = (*(name for name, _, _ in _LEVELS), "exceptions", "line words", "writing")
-    return word.startswith("level") or any(beginnings(name).match(word) for name in names)
-
-
-def counted_noun_missing(asked: Asked, found: Sequence[LogLine]) -> tuple[str, bool]:
-    """Return the noun that the question counts, if no line contains it, and whether it is in English like the lines."""
-    match = _COUNTED_NOUN.search(asked.question.spoken)
-    noun = match["noun"] if match is not None else ""
-    if (
-        match is None
-        or noun not in asked.subject.unknown
-        or _is_condition(noun)
-        or beginnings("counted lines").match(noun)
-    ):
-        return "", False
-    start = _stem(noun)[:_LEAST_STEM]  # the noun of another language often begins alike
-    return ("" if any(start in line.text.lower() for line in found) else noun), match["english"] is not None
-
-
-def _stem(word: str) -> str:
-    return word[:-1] if word.endswith("s") and len(word) > _LEAST_STEM else word
 
 
 def _without_texts(asked: Asked) -> str:
@@ -266,7 +196,7 @@ def _without_texts(asked: Asked) -> str:
     return text
 
 
-def _negated(asked: Asked, text: str, at: int, told: str, holds: Callable[[LogLine], bool]) -> LineFilter:
+def negated(asked: Asked, text: str, at: int, told: str, holds: Callable[[LogLine], bool]) -> LineFilter:
     """Return the filter, or its opposite if a negation is directly before the place `at` of `text`."""
     before = text[:at].replace("'", " ").split()[-_NEAR:]
     negations = beginnings("without").search(" ".join(before))

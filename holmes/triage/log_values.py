@@ -6,6 +6,7 @@ import re
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.vocabulary import beginnings
@@ -29,7 +30,12 @@ TIME_UNITS: Final = {
     "seconds": 1_000.0,
     "sec": 1_000.0,
 }
-_UNITS: Final = r"(?P<unit>ms|us|µs|ns|s|seconds|sec|minutes|m|h|%|[kKMG]i?B|B|bytes|rows|items|records)?(?![\w.:-])"
+_WRITTEN_UNITS: Final = (
+    ("milli", 1.0), ("micro", 0.001), ("mikro", 0.001), ("sec", 1_000.0), ("sek", 1_000.0), ("seg", 1_000.0),
+    ("min", 60_000.0),
+)  # fmt: skip
+"""The beginnings of units in questions and in keys such as `duration_seconds`, in milliseconds."""
+_UNITS: Final = r"(?P<unit>ms|us|µs|ns|s|seconds|sec|minutes|m|h|%|[kKMG]i?B|B|bytes|rows|items|records)?(?![\w.:=-])"
 _PAIR: Final = re.compile(
     rf"(?P<key>[A-Za-z_][\w.-]{{0,60}}?)[\"']?\s?[=:]\s?[\"']?(?P<number>-?\d+(?:\.\d+)?)\s?{_UNITS}"
 )
@@ -45,6 +51,7 @@ _ACCESS: Final = re.compile(
     r"\" (?P<status>[1-5]\d\d) (?P<bytes>\d+)(?: \"[^\"]*\" \"[^\"]*\"(?: \d+ (?P<time>\d+\.\d+))?)?"
 )
 """An access log with the bytes of the response, and the time of the request in seconds as ingress-nginx writes it."""
+_LEAST_NUMBERED: Final = 5
 _SAME_START: Final = 4
 _PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _CLOCKS: Final = frozenset({"time", "ts", "timestamp", "pid", "level", "tid", "thread"})
@@ -71,6 +78,27 @@ class Series:
     def is_time(self) -> bool:
         """Whether the numbers are durations."""
         return self.unit in TIME_UNITS or (not self.unit and _TIMED_KEY.search(self.key) is not None)
+
+    @property
+    def is_numbering(self) -> bool:
+        """Whether the numbers only grow from line to line, as those of records or a counter do."""
+        by_pod: dict[str, list[float]] = defaultdict(list)
+        for line, number in zip(self.lines, self.values, strict=True):
+            by_pod[line.pod].append(number)
+        grow = all(all(one < other for one, other in pairwise(each)) for each in by_pod.values())
+        return grow and len(self.values) >= _LEAST_NUMBERED
+
+    @property
+    def milliseconds(self) -> float | None:
+        """The unit of the numbers in milliseconds, by itself or by the key, or None if neither tells it."""
+        parts = (self.unit, *(part.lower() for part in reversed(_PARTS.findall(self.key))))
+        return next((size for part in parts if part and (size := milliseconds_of(part)) is not None), None)
+
+
+def milliseconds_of(unit: str) -> float | None:
+    """Return the length of a unit of time, or None for anything else: `2 s`, `elapsed_millis`."""
+    known = (size for start, size in _WRITTEN_UNITS if unit.startswith(start))
+    return TIME_UNITS.get(unit) or next(known, None)
 
 
 def statistic_of(question: Question, subject: Subject) -> Statistic | None:

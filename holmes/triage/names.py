@@ -148,19 +148,26 @@ class Names:
         return ()
 
     def valued(self, word: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
-        """Return the workloads that have `word` as the value of a label or an annotation, or whose namespace has it."""
+        """Return the workloads that have `word` as the value of a label or an annotation, or whose namespace has it.
+
+        Without such workloads, these are the pods with the value: those that no workload owns.
+        """
         plain = plain_value(word)
 
         def has(each: ClusterObject) -> bool:
             return any(plain_value(value) == plain for value in (*each.labels.values(), *each.annotations.values()))
 
         spaces = {each.name for each in self.state.of("Namespace") if has(each)}
-        return tuple(
-            each
-            for kind in sorted(_WORKLOADS)
-            for each in self.state.of(kind)
-            if _within(each, namespaces) and (each.namespace in spaces or has(each))
-        )
+        found = [
+            tuple(
+                each
+                for kind in kinds
+                for each in self.state.of(kind)
+                if _within(each, namespaces) and (each.namespace in spaces or has(each))
+            )
+            for kinds in (sorted(_WORKLOADS), ("Pod",))
+        ]
+        return found[0] or found[1]
 
 
 _NAMES: WeakKeyDictionary[ClusterState, Names] = WeakKeyDictionary()

@@ -16,11 +16,11 @@ from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.inventory import number_or_list
 from holmes.triage.log_values import statistic_of
 from holmes.triage.markdown import counted
-from holmes.triage.states import lives
+from holmes.triage.states import lives, state_test
 from holmes.triage.vocabulary import beginnings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
@@ -255,12 +255,22 @@ def _pods(asked: Asked) -> tuple[ClusterObject, ...]:
         for pod in (placed.get(each.name, ()) if each.kind == "Node" else asked.state.pods_of(each))
     ]
     every = named if asked.subject.named else [each for each in asked.state.of("Pod") if asked.subject.contains(each)]
-    return tuple(pod for pod in dict.fromkeys(every) if lives(pod) and asked.subject.contains(pod))
+    running = "running" in asked.question.states and not {"completed", "pending"} & {*asked.question.states}
+    wanted = (state_test("Pod", "running") if running else None) or lives
+    return tuple(pod for pod in dict.fromkeys(every) if wanted(pod) and asked.subject.contains(pod))
+
+
+def _counted_pods(pods: Iterable[ClusterObject]) -> str:
+    """Return the number of pods. It calls them running only if all of them do."""
+    found = dict.fromkeys(pods)
+    runs = all(pod.text("status", "phase") == "Running" for pod in found)
+    return counted(len(found), "running pod" if runs else "pod")
 
 
 def _amounts(found: Sequence[ClusterObject]) -> Iterator[_Amount]:
     for each in found:
-        for one in children(pod_spec(each), "containers"):
+        sidecars = (one for one in children(pod_spec(each), "initContainers") if text(one, "restartPolicy") == "Always")
+        for one in (*children(pod_spec(each), "containers"), *sidecars):
             for measure in _MEASURES:
                 for resource in _RESOURCES:
                     written = at(one, "resources", measure, resource)
@@ -289,7 +299,7 @@ def _totals(asked: Asked, found: Sequence[_Amount]) -> str:
     sums: dict[tuple[Measure, str], Decimal] = defaultdict(Decimal)
     for each in found:
         sums[each.measure, each.resource] += each.value
-    pods = counted(len({each.object.ref for each in found}), "running pod")
+    pods = _counted_pods(each.object for each in found)
     told = ", ".join(f"{measure} {resource} {exact(value, resource)}" for (measure, resource), value in sums.items())
     return f"{pods} {place_of(asked)}: {told} in total."
 
@@ -299,7 +309,7 @@ def _average(asked: Asked, found: Sequence[_Amount]) -> FirstLook:
     pods = {each.object.ref for each in found}
     measure, resource = found[0].measure, found[0].resource
     total = sum((each.value for each in found), Decimal())
-    told = f"{exact(total / len(pods), resource)} of {counted(len(pods), 'running pod')} {place_of(asked)}"
+    told = f"{exact(total / len(pods), resource)} of {_counted_pods(each.object for each in found)} {place_of(asked)}"
     return fact(asked, f"The average of {resource} {measure}: {told}; {exact(total, resource)} in total.")
 
 

@@ -64,7 +64,10 @@ _LIVED: Final = expression(
 )
 _COUNT: Final = rf"\d{{1,6}}|{'|'.join(NUMBER_WORDS)}"
 _COMPARED: Final = expression(
-    r"(?P<how>more (?:often )?than|greater than|over|above|at least|fewer than|less (?:often )?than|below|under|at most"
+    r"(?P<how>more (?:often )?than|(?:great|long|slow|larg|bigg|high|fast|short|quick|small|low)e?r than"
+    r"|exceed(?:s|ed|ing)?|beyond|langer als|langsamer als|grosser als|hoher als|schneller als|kurzer als|kleiner als"
+    r"|mas (?:largas?|largos?|lentas?|lentos?|tiempo|altas?|altos?) (?:de|que)|plus (?:long|longtemps|lents?|lentes?)"
+    r" (?:de|que)|over|above|at least|fewer than|less (?:often )?than|below|under|at most"
     r"|exactly|>=|<=|>|<|mehr als|ofter als|haufiger als|mindestens|weniger als|seltener als|hochstens|genau|mas de"
     r"|mas que|mas veces que|al menos|por lo menos|menos de|exactamente|plus de|plus souvent que|au moins|moins de"
     rf"|exactement)\s*(?P<number>\d{{1,9}}(?:\.\d+)?|(?:{_COUNT})(?=mal\b|\b))\s*(?P<of>[a-z%]*)"
@@ -82,7 +85,7 @@ _VALUED: Final = expression(
 Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
 _HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {
     ">": (
-        ">", "more than", "more often than", "greater than", "over", "above", "mehr als", "ofter als", "haufiger als",
+        ">", "more than", "more often than", "over", "above", "mehr als", "ofter als", "haufiger als",
         "mas de", "mas que", "mas veces que", "plus de", "plus souvent que",
     ),
     ">=": (">=", "at least", "mindestens", "al menos", "por lo menos", "au moins"),
@@ -95,6 +98,7 @@ _HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+_LESSER: Final = ("fast", "short", "quick", "small", "low", "schnell", "kurz", "klein")
 _FULL_OF: Final = frozenset({("full", "of"), ("voll", "von"), ("voll", "mit"), ("lleno", "de"), ("plein", "de")})
 _TIMES: Final = {
     "once": 1, "einmal": 1, "una vez": 1, "une fois": 1, "twice": 2, "zweimal": 2, "dos veces": 2, "deux fois": 2,
@@ -341,9 +345,14 @@ def _number(written: str) -> float:
     return float(written) if written[0].isdigit() else number_of(written)
 
 
+def _direction(comparative: str) -> Comparator:
+    """Return whether a comparative such as "slower than" or "langer als" bounds a number from below or from above."""
+    return "<" if comparative.startswith(_LESSER) else ">"
+
+
 def _comparisons(text: str) -> Iterator[Comparison]:
     for match in _COMPARED.finditer(text):
-        how = next(sign for sign, said in _HOW.items() if match["how"] in said)
+        how = next((sign for sign, said in _HOW.items() if match["how"] in said), _direction(match["how"]))
         yield Comparison(how=how, number=_number(match["number"]), of=match["of"])
     for match in _EXACTLY.finditer(text):
         yield Comparison(how="=", number=number_of(match["number"]), of=match["of"])

@@ -27,6 +27,7 @@ from holmes.triage.filters import (
 from holmes.triage.ledger import unread
 from holmes.triage.names import is_of
 from holmes.triage.relations import relation_filters
+from holmes.triage.time_filters import time_filters
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import word_list
 
@@ -61,7 +62,12 @@ class Selection:
 def select(asked: Asked) -> Selection:
     """Select the objects that the question asks for. The ledger then holds the parts that no filter applied."""
     kinds = _kinds(asked)
-    filters = [*filters_of(asked, kinds), *_object_filters(asked, kinds), *_image_filters(asked)]
+    filters = [
+        *filters_of(asked, kinds),
+        *time_filters(asked, kinds),
+        *_object_filters(asked, kinds),
+        *_image_filters(asked),
+    ]
     filters += [
         *value_filters(asked, kinds),
         *field_filters(asked, kinds),

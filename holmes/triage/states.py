@@ -95,9 +95,21 @@ def is_ready(each: ClusterObject) -> bool:
     return test is None or test(each)
 
 
-def last_ends(pod: ClusterObject) -> tuple[float, ...]:
-    """Return the times at which the previous instances of the pod's containers ended."""
-    found = (moment(text(one.last_terminated or one.terminated, "finishedAt")) for one in containers_of(pod))
+def crashed(pod: ClusterObject) -> bool:
+    """Return whether a container of a pod fails again and again, or ended with an error the last time."""
+    ends = (one.last_terminated or one.terminated for one in containers_of(pod))
+    return _waits("CrashLoopBackOff", "Error", "RunContainerError")(pod) or any(
+        integer(each, "exitCode") for each in ends
+    )
+
+
+def last_ends(each: ClusterObject) -> tuple[float, ...]:
+    """Return the times at which the previous instances of a pod's containers ended, or at which a Job ended."""
+    if each.kind == "Job":
+        failed = each.condition("Failed")
+        at = text(failed, "lastTransitionTime") if text(failed, "status") == "True" else ""
+        return tuple(filter(None, (moment(at or each.text("status", "completionTime")),)))
+    found = (moment(text(one.last_terminated or one.terminated, "finishedAt")) for one in containers_of(each))
     return tuple(filter(None, found))
 
 

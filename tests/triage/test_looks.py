@@ -68,7 +68,7 @@ def test_a_typing_error_is_answered_with_a_note() -> None:
         ("how many pods are not ready?", "1 Pod in the whole cluster (not ready)."),
         ("how many pods never restarted?", "2 Pods in the whole cluster (never restarted)."),
         ("wie viele Pods haben das Label tier=back?", "2 Pods in the whole cluster (label tier=back)."),
-        ("which pods run on node-1?", "2 Pods in the whole cluster (of Node node-1)."),
+        ("which pods run on node-1?", "2 Pods in the whole cluster (running; of Node node-1)."),
         ("pods with more than 4 restarts", "1 Pod in the whole cluster (restarts > 4)."),
         ("which deployments have no limits?", "3 Deployments in the whole cluster (without limits)."),
         ("which deployments have less than 3 replicas?", "3 Deployments in the whole cluster (replicas < 3)."),

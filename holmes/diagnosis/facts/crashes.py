@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 Ending: TypeAlias = Literal["memory", "liveness", "startup", "hook", "start", "lost", "application"]
 _HEALED_SECONDS: Final = 3600.0
+_MANY_RESTARTS: Final = 10
+_CALM_STEPS: Final = 3
+"""A container that restarts often has recovered after this number of its usual intervals between restarts."""
+_OFTEN_SECONDS: Final = 12 * 3600.0
 START_REASONS: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError"})
 _KILL_SLACK_SECONDS: Final = 150.0
 _SHORT_RUN_SECONDS: Final = 600.0
@@ -98,7 +102,7 @@ def _crashes(state: ClusterState) -> Iterator[Crash]:
 def crash_of(container: Container, state: ClusterState) -> Crash | None:
     """Return the termination of the container.
 
-    Returns None if the container exited normally or recovered more than an hour ago.
+    Returns None if the container exited normally, or has recovered since: for an hour, or longer if it restarts often.
     """
     ended, path = container.terminated, ("state", "terminated")
     if not ended:
@@ -113,8 +117,16 @@ def crash_of(container: Container, state: ClusterState) -> Crash | None:
         return crash
     if container.terminated:
         return None if crash.exit_code == 0 else crash
-    recent = crash.finished is not None and state.now - crash.finished <= _HEALED_SECONDS
+    recent = crash.finished is not None and state.now - crash.finished <= _healed_after(container, state)
     return crash if container.running and recent and container.restarts else None
+
+
+def _healed_after(container: Container, state: ClusterState) -> float:
+    """Return how long a container must run to have recovered: longer if it restarts again and again."""
+    if container.restarts < _MANY_RESTARTS:
+        return _HEALED_SECONDS
+    interval = state.age_seconds(container.pod) / container.restarts
+    return max(_HEALED_SECONDS, _CALM_STEPS * interval) if interval <= _OFTEN_SECONDS else _HEALED_SECONDS
 
 
 def _fails_again(container: Container, ended: JsonObject, state: ClusterState) -> bool:

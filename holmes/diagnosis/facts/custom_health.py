@@ -14,7 +14,7 @@ from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.custom_table import HEALTHS, values_at
 from holmes.diagnosis.facts.custom_words import gist, specificity
 from holmes.diagnosis.facts.evidence import edited_at
-from holmes.kubernetes.fields import duration, moment, text
+from holmes.kubernetes.fields import duration, moment, text, written
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ _MESSAGES: Final = ("status.message", "status.reason", "status.error", "status.e
 _SEVERITY: Final[dict[Health, Severity]] = {"failed": "critical", "degraded": "warning", "progressing": "warning"}
 _EXPERIMENT: Final = "Chaos experiment is running"
 _LONGEST_STATE_CHARACTERS: Final = 40
+_RENEWAL_SECONDS: Final = 86_400.0
+"""A renewal can take some time, for example while its issuer limits the rate."""
+_SOON_SECONDS: Final = 7 * 86_400.0
 _LONG_GRACES: Final = 5
 _PATIENT_GRACES: Final = 30
 
@@ -116,6 +119,7 @@ def trouble_in_status(state: ClusterState, each: ClusterObject, row: KindRow) ->
         return held
     judged = () if "*" in row.ignored else sorted(conditions, key=lambda one: text(one, "type") in _SUMMARIES)
     found = [trouble for one in judged if (trouble := _of_condition(state, each, one, row))]
+    found = found or list(filter(None, (_not_renewed(state, each),)))
     found.sort(key=lambda one: one.severity != "critical")  # then the details, because they say more than a summary
     if found and told is not None:
         return replace(told, words=told.words or found[0].why, proof=(*told.proof, *found[0].proof))
@@ -130,6 +134,22 @@ def _with_most_specific(found: list[Trouble], each: ClusterObject) -> Trouble:
     if specificity(best.words, each) <= specificity(first.words, each):
         return first
     return replace(first, head=best.head, words=best.words, proof=best.proof)
+
+
+def _not_renewed(state: ClusterState, each: ClusterObject) -> Trouble | None:
+    """Return a failure if what the resource issues was to be renewed long ago, but still expires at its old time."""
+    due, ends = moment(each.text("status", "renewalTime")), moment(each.text("status", "notAfter"))
+    if not due or not ends or state.now - due < _RENEWAL_SECONDS:
+        return None
+    expired = ends <= state.now
+    return Trouble(
+        title=f"{each.kind} was not renewed",
+        head=f"its renewal was due {duration(state.now - due)} ago",
+        words=f"it expire{'d' if expired else 's'} at {written(ends)}",
+        severity="critical" if ends - state.now < _SOON_SECONDS else "warning",
+        proof=(evidence.field(each, "status", "renewalTime"), evidence.field(each, "status", "notAfter")),
+        since=due,
+    )
 
 
 def of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:

@@ -18,6 +18,7 @@ from holmes.diagnosis.facts.log_changes import changes_of
 from holmes.diagnosis.facts.log_records import LogLines, by_cause, told
 from holmes.diagnosis.facts.log_weights import (
     Weight,
+    always_fails,
     is_of_client,
     is_refusal,
     is_retried,
@@ -50,6 +51,7 @@ _RARE: Final = 2
 _SAME_WORDS: Final = 2
 _AT_ONCE: Final = 30.0
 OFTEN: Final = 5
+_MANY: Final = 50
 MOST_OF_THE_LOG: Final = 0.5
 _ALL_OF_THE_LOG: Final = 0.8
 """The share of lines without a healthy time before. Beside ordinary lines they are noise."""
@@ -90,8 +92,9 @@ class LogGroup:
     last one if the log continues without them, which `over` means. `sudden` means that the log has a time without such
     lines before them. `persists` means that the lines report a state that no later line ends. `began` is the time of
     the first line of the log, and `complete` means that this was the start of the container. `of_client` means that a
-    client's mistake can be the reason. `step` is the average time in seconds between the lines. `pace` is that between
-    two records, or 0 if the log does not end with the group. `instead` is the usual line that ended when these began.
+    client's mistake can be the reason. `always` means that each request of its sort failed. `step` is the average
+    time in seconds between the lines. `pace` is that between two records, or 0 if the log does not end with the
+    group. `instead` is the usual line that ended when these began.
     `detail` describes a number that changed.
     """
 
@@ -110,6 +113,7 @@ class LogGroup:
     began: float = 0.0
     complete: bool = False
     of_client: bool = False
+    always: bool = False
     step: float = 0.0
     pace: float = 0.0
     instead: str = ""
@@ -164,6 +168,8 @@ class LogGroup:
         age = now - self.began if self.began else 0.0
         if self.complete and age <= _YOUNG_SECONDS and self.weight in ("kind", "status") and not self.of_client:
             return self.share >= _ALTERNATING
+        if self.always and self.share >= _ALTERNATING:
+            return True
         if self.share < _ALL_OF_THE_LOG or self.count < OFTEN or self.weight == "warning":
             return False
         return self.kind is not None or age <= _CHRONIC_SECONDS
@@ -355,6 +361,7 @@ def group_of(
         began=began,
         complete=0 < began <= story.started + _COMPLETE_SECONDS,
         of_client=is_of_client(record, kind),
+        always=len(numbers) >= _MANY and always_fails(pattern, story.patterns),
         step=gap_seconds,
         pace=_pace(story) if last >= story.heads[-1] else 0.0,
         detail=detail,

@@ -31,6 +31,10 @@ _SERVER_ERROR: Final = expression(
 )
 _REFUSAL: Final = expression(r"4\d\d\|")
 """The beginning of a pattern with an HTTP status of a refused request."""
+_SERVER_STATUS: Final = expression(r"5\d\d")
+_STATUS_BEFORE: Final = expression(r"^\d{3}\|")
+_PROXIED: Final = expression(r"(?i)\bupstream|\boutbound\||\[[a-z][a-z0-9-]*-\d{2,5}\]|\bvia_upstream\b|\bbackend[=:_]")
+"""A part of a line in which a proxy names the server that it asked."""
 _HANDLED: Final = expression(
     r"(?i)\bskipp(?:ed|ing)\b|\bignor(?:ed|ing)\b|\busing (?:the )?default|\bdeprecat|\bfalling back\b|\bfell back\b"
     r"|\bno new [a-z]|\bnothing (?:new|to do)\b"
@@ -62,7 +66,8 @@ _UNWELL: Final = expression(
 """Words that count as a warning in lines that a program writes in place of its usual ones."""
 _REFUSED: Final = expression(
     r"(?i)\b(?:refus(?:ed|es|ing)|reject(?:ed|s|ing)|denied|fail(?:ed|s|ing|ure)|cannot|can't|could not|couldn't|unable"
-    r"|unreachable|g[ai]v(?:e|ing) up|not (?:sent|delivered|stored|saved|written|processed|booked|accepted|possible))\b"
+    r"|unreachable|lost|abort(?:ed|ing)|g[ai]v(?:e|ing) up"
+    r"|not (?:sent|delivered|stored|saved|written|processed|booked|accepted|possible))\b"
 )
 """Words about work that failed. They count in lines without a level that fill a log."""
 _NOTHING: Final = expression(
@@ -123,6 +128,14 @@ def persists(record: str, last: int, patterns: Iterable[Pattern]) -> bool:
     if _ENTERED.search(record) is None:
         return False
     return not any(_LEFT.search(each.last_line[:_CHARACTERS]) for each in patterns if each.last_number > last)
+
+
+def always_fails(pattern: Pattern, patterns: Iterable[Pattern]) -> bool:
+    """Return whether a pattern is of requests that a server, but no proxy, never answers with another status."""
+    status, bar, request = pattern.text.partition("|")
+    if not bar or not _SERVER_STATUS.fullmatch(status) or _PROXIED.search(pattern.last_line[:_CHARACTERS]):
+        return False
+    return not any(_STATUS_BEFORE.sub("", each.text) == request for each in patterns if each.text != pattern.text)
 
 
 def is_retried(line: str) -> bool:

@@ -323,9 +323,14 @@ def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
     policy = cron.text("spec", "concurrencyPolicy")
     events = [event for event in state.events_of(cron, "JobAlreadyActive") if event.last > _last_run(cron)]
     active = [job for job in state.owned_by(cron, "Job") if job.integer("status", "active")]
-    if policy != "Forbid" or not active or sum(event.count for event in events) < _SKIPPED_RUNS:
+    if policy != "Forbid" or not active:
         return None
     job = min(active, key=lambda each: each.created)
+    rest = longest_rest_seconds(cron.text("spec", "schedule"))
+    # Events are kept for an hour, so the age of an older run tells how many it has skipped.
+    hangs = rest is not None and state.age_seconds(job) > max(2 * _HOUR, (_SKIPPED_RUNS + 1) * rest)
+    if not hangs and sum(event.count for event in events) < _SKIPPED_RUNS:
+        return None
     return Fault(
         subject=cron.ref,
         title="CronJob waits for its last run to finish",
@@ -334,11 +339,11 @@ def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
         evidence=(
             evidence.field(cron, "spec", "concurrencyPolicy"),
             evidence.value(cron, "status.active[0].name", job.name),
-            evidence.event(events[-1]),
+            *map(evidence.event, events[-1:]),
         ),
         next_check=f"kubectl -n {cron.namespace} logs job/{job.name} --all-containers --tail=50",
         because=tuple(pod.ref for pod in state.pods_of(job)),
-        since=events[0].first,
+        since=events[0].first if events else job.created + (rest or 0),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
@@ -49,6 +50,17 @@ _BAD: Final = frozenset(
     }
 )
 """Conditions of the node problem detector that report a fault when they are True."""
+_BAD_WORDS: Final = re.compile(
+    r"(?:Errors?|Fail(?:ed|ures?|ing)|Faults?|Faulty|Problems?|Deadlock|Corrupt\w*|Readonly\w*|ReadOnly\w*|Unhealthy|Hung"
+    r"|Hang|Shutdown|Degraded|Stalled|Throttled|Overheat\w*|Down)$"
+)
+"""The ends of types of conditions that report a fault, of detectors that a cluster added."""
+_GOOD_WORDS: Final = re.compile(r"^(?:No|Not|Without)[A-Z]")
+_KERNEL_EVENTS: Final = (
+    "TaskHung", "KernelOops", "IOError", "Ext4Error", "XfsHasShutDown", "MemoryReadError", "FilesystemIsReadOnly",
+    "UnregisterNetDevice", "CperHardwareErrorFatal",
+)  # fmt: skip
+"""Events of the node problem detector about the kernel or the hardware."""
 
 
 def _look(node: ClusterObject) -> str:
@@ -194,14 +206,15 @@ def under_pressure(state: ClusterState) -> Iterator[Fault]:
     kinds=("Node",),
     reads=("status.conditions[NetworkUnavailable]", *(f"status.conditions[{each}]" for each in sorted(_BAD)[:3])),
     explanation="NetworkUnavailable True means that the node's network was never configured, so its pods have no "
-    "network. Other conditions come from the node problem detector. The rule checks only conditions that are known to "
-    "report a fault when they are True, such as KernelDeadlock, ReadonlyFilesystem and FrequentKubeletRestart.",
+    "network. Other conditions come from the node problem detector or from other detectors. The rule checks conditions "
+    "that report a fault when they are True, such as KernelDeadlock, ReadonlyFilesystem and DiskIOErrors. It also "
+    "reports events of the last hour about the kernel or the hardware, such as TaskHung.",
 )
 def problem_condition(state: ClusterState) -> Iterator[Fault]:
     for node in standing_nodes(state):
         for condition in node.children("status", "conditions"):
             kind = text(condition, "type")
-            if text(condition, "status") != "True" or kind not in _BAD | {"NetworkUnavailable"}:
+            if text(condition, "status") != "True" or not _reports_fault(kind):
                 continue
             network = kind == "NetworkUnavailable"
             yield Fault(
@@ -214,6 +227,31 @@ def problem_condition(state: ClusterState) -> Iterator[Fault]:
                 because=producers_of(state, node.ref) if network else (),
                 since=_changed(node, kind),
             )
+        yield from _of_kernel(state, node)
+
+
+def _reports_fault(kind: str) -> bool:
+    """Return whether a condition reports a fault when it is True. Pressure has a rule of its own."""
+    if kind in _BAD or kind == "NetworkUnavailable":
+        return True
+    return _BAD_WORDS.search(kind) is not None and _GOOD_WORDS.match(kind) is None
+
+
+def _of_kernel(state: ClusterState, node: ClusterObject) -> Iterator[Fault]:
+    """Report what the kernel of a node said within the last hour, by the reason of its event."""
+    events = events_by_node(state, *_KERNEL_EVENTS).get(node.name, ())
+    recent = {each.reason: each for each in events if state.now - each.last <= _HOUR and each.type == "Warning"}
+    for reason, last in recent.items():
+        times = f" {last.count} times, the last time" if last.count > 1 else ""
+        yield Fault(
+            subject=node.ref,
+            title=f"Kernel of the node reports {reason}",
+            severity="warning",
+            cause=f"{node.ref} reported {reason}{times} {duration(state.now - last.last)} ago: {last.message}",
+            evidence=(evidence.event(last),),
+            next_check=_look(node),
+            since=last.first or None,
+        )
 
 
 @Row(

@@ -11,7 +11,7 @@ from holmes.diagnosis.facts.evidence import event, owner_words, spec_field, valu
 from holmes.diagnosis.facts.fixes import corrected
 from holmes.diagnosis.facts.logs import last_words
 from holmes.diagnosis.facts.object_mentions import existing_in
-from holmes.diagnosis.facts.pods import container_words, containers_of, troubled_pods
+from holmes.diagnosis.facts.pods import container_words, containers_of, judged_pods, troubled_pods
 from holmes.diagnosis.facts.probes import WORDS, failures, probe_of, verdict
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence, FixStep, ObjectRef
 
 _STARTING_GRACES: Final = 3
+_MANY_FAILURES: Final = 10
+_STILL_SECONDS: Final = 180.0
+_SETTLED_SECONDS: Final = 1_800.0
 _TITLES: Final[dict[ProbeField, str]] = {
     "readinessProbe": "Readiness probe fails",
     "livenessProbe": "Liveness probe kills the container",
@@ -55,8 +58,8 @@ _TITLES: Final[dict[ProbeField, str]] = {
         "the message of the failed probe with the definition of the container. Typical causes are a port without a "
         "listener, a path that returns 404, a missing program, or a timeout. When the application returns an error, "
         "the rule checks the log and the Services that appear in it. If its node became not ready before, the node is "
-        "the cause. A pod is ignored until the grace period and the "
-        "time that its probe allows have passed."
+        "the cause. A pod is ignored until the grace period and the time that its probe allows have passed. A pod that "
+        "is ready is reported as a warning if its probe has failed many times and still fails."
     ),
 )
 def not_ready(state: ClusterState) -> Iterator[Fault]:
@@ -74,6 +77,33 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
                 yield from _waits_for_others(probe, state)
         if not found:
             yield from _gates(pod, state)
+    for pod in judged_pods(state):
+        yield from _flapping(pod, state)
+
+
+def _flapping(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
+    """Report a ready pod whose readiness probe has failed many times since it started, and still fails."""
+    for container in containers_of(pod) if state.events_of(pod, "Unhealthy", "ProbeError") else ():
+        probe = probe_of(container, "readinessProbe")
+        events = failures(probe, unhealthy(container, state))
+        started = moment(text(container.status, "state", "running", "startedAt")) or state.now
+        settled = container.ready and state.now - started > _SETTLED_SECONDS
+        lasting = events and state.now - events[-1].last <= _STILL_SECONDS
+        count = sum(each.count for each in events)
+        if settled and lasting and count >= _MANY_FAILURES:
+            why = verdict(probe, events[-1].message)
+            yield Fault(
+                subject=pod.ref,
+                title="Readiness probe fails again and again",
+                severity="warning",
+                cause=(
+                    f"The {container_words(container, state)} is ready now, but its readiness probe has failed {count} "
+                    f"times, the last time {duration(state.now - events[-1].last)} ago: {why.words}"
+                ),
+                evidence=tuple(_probe_evidence(probe, why, events, state)),
+                next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
+                since=events[0].first or None,
+            )
 
 
 def _waits_for_others(probe: Probe, state: ClusterState) -> Iterator[Fault]:

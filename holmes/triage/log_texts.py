@@ -1,0 +1,248 @@
+"""Finds the texts that the lines of a question must contain: quoted ones, and words that occur in the lines.
+
+Each word is a condition, and words that are joined by "or" or "and" are alternatives. A number without one of its words
+would be about other lines, so such words are reported.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.log_lines import LEVELS, containers_named, finder, negated
+from holmes.triage.vocabulary import beginnings, folded, symptoms_in, vocabulary, word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.triage.asked import Asked
+    from holmes.triage.log_lines import LineFilter, LogLine
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+
+_SEARCHED: Final = re.compile(
+    r"\b(?:containing|contains?|matching|match(?:es)?|mentioning|mentions?|including|include|say|says|saying"
+    r"|with the (?:word|text|string)|enthalten|enthalt|contienen|contiene|contenant|contiennent|mit dem (?:wort|text)"
+    r"|con (?:la palabra|el texto)|avec (?:le mot|le texte))\s{1,3}"
+    r"(?:the (?:word|text|string)\s{1,3})?[\"'`]?([\w.:/=-]{2,80})"
+)
+_PATH: Final = re.compile(r"(?<!\S)(/[\w./{}*-]{1,120})")
+_PLACEHOLDER: Final = re.compile(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
+_LEAST_STEM: Final = 4
+_COUNTED_NOUN: Final = re.compile(
+    r"\b(?:wie viele|anzahl(?: der)?|cuant[oa]s|numero de|combien d[e']|nombre de)\s?([\w-]+)"
+)
+_ALTERNATIVE: Final = frozenset({"or", "and", "oder", "und", "o", "u", "y", "e", "ou", "et"})
+_OUTCOMES: Final = frozenset({"failing", "failed", "completed", "crashing", "evicted", "terminating", "suspended"})
+"""States of objects that are also what lines say of other things: "failed logins"."""
+_JOINING: Final = word_list("of") | word_list("determiners")
+_BEING: Final = word_list("being")
+_UNTOLD: Final = ("counted lines", "share words", "line words", "writing", "size measures", "in total", "how often")
+"""Words for lines and their numbers, which are not texts to search for."""
+
+
+def filters_of_texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
+    """Yield a filter for each text that the lines must contain. Texts that are listed are alternatives."""
+    explicit = list(dict.fromkeys(_explicit(asked)))
+    if explicit:
+        yield _filter(asked, explicit)
+    for group in _listed(asked, _written(asked, found, explicit)):
+        yield _filter(asked, group)
+
+
+def words_left(asked: Asked, found: Sequence[LogLine], *, summed: bool) -> tuple[str, ...]:
+    """Return the words that narrow what a number counts, but are in no line.
+
+    `summed` means that the lines report the number themselves. Then only what failed is another number.
+    """
+    if not asks_number(asked.question):
+        return ()
+    explicit = list(_explicit(asked))
+    known = {index for index, _ in _written(asked, found, explicit)}
+    narrowing = _happenings(asked) | (frozenset() if summed else _narrowing(asked.question))
+    return tuple(
+        word
+        for index, word in _words(asked)
+        if index not in known and index in narrowing and not _is_told(word, explicit)
+    )
+
+
+def _explicit(asked: Asked) -> Iterator[str]:
+    """Yield the texts that the question writes as such: in quotes, after "containing", as a label or a path."""
+    question = asked.question
+    names = {each.name for each in asked.subject.named} | {*asked.subject.namespaces, *containers_named(asked)}
+    quoted = [text for text in question.quoted if text.lower() not in names]
+    yield from quoted
+    single = {word for _, word in _words(asked)}
+    searched = (match[1] for match in _SEARCHED.finditer(question.text) if match[1] not in names and not quoted)
+    yield from (each for each in searched if each not in single)
+    yield from (str(term) for term in question.labels if str(term) in question.text and str(term) not in quoted)
+    yield from (match[1] for match in _PATH.finditer(question.text))
+
+
+def _words(asked: Asked) -> Iterator[tuple[int, str]]:
+    """Yield the words that can be texts of lines, with their positions: unknown ones, and in a number what happened."""
+    question, subject = asked.question, asked.subject
+    if any(text.lower() not in {each.name for each in subject.named} for text in question.quoted):
+        return
+    happened = _happenings(asked)
+    period = question.period.text.split() if question.period is not None else ()
+    numbers = {word for word in question.words if word.isdigit() and len(word) == len("503")}
+    numbers |= {f"{each.number:g}" for each in question.comparisons}
+    for index, word in enumerate(question.words):
+        wanted = word in subject.unknown or index in happened
+        plain = len(word) > 2 and word not in period and word not in numbers and not word.startswith("/")
+        if wanted and plain and (index in happened or not is_condition(word)):
+            yield index, word
+
+
+def _happenings(asked: Asked) -> frozenset[int]:
+    """Return the positions of what a number counts and of the words for outcomes and symptoms: "failed logins"."""
+    question = asked.question
+    if not asks_number(question):
+        return frozenset()
+    taken = {each.name for each in asked.subject.named} | {*asked.subject.namespaces} | vocabulary().stop
+    taken |= {each.of for each in question.comparisons}
+    wanted, known, counts = set(_noun_of(question)), set(), question.asks("count")
+    logins = {each.first for each in question.found if each.sense == "concept" and each.name == "login"}
+    logins = {index for index in logins if question.words[index] != "log"}  # "how many did it log in the last hour"
+    wanted |= logins
+    for each in question.found:
+        known |= set(range(each.first, each.last + 1))
+        if each.sense == "state" and each.name in _OUTCOMES and not _is_of_lines(question.words[each.first]):
+            wanted.add(each.first)
+    for index, word in enumerate(question.words):
+        bounded = (question.comparisons or not counts) and beginnings("time measures").match(word)
+        if index not in known and symptoms_in((word,)) and not bounded and not _is_of_lines(word):
+            wanted.add(index)
+    return frozenset(index for index in wanted if index in logins or question.words[index] not in taken)
+
+
+def of_which(asked: Asked, found: Sequence[LogLine]) -> Sequence[LogLine]:
+    """Return the lines of which a share is asked for: those of logins for "the share of failed logins"."""
+    words = asked.question.words
+    written = dict(_written(asked, found, list(_explicit(asked))))
+    start = next((index for index, word in enumerate(words) if beginnings("share words").match(word)), len(words))
+    first = next((index for index in range(start + 1, len(words)) if words[index] not in _JOINING), len(words))
+    end = next((index for index in range(first, len(words)) if index not in written), len(words))
+    if end == first or len(written) == 1:
+        return found
+    test = finder(_expression(written[end - 1]))
+    return [line for line in found if test(line)]
+
+
+def asks_number(question: Question) -> bool:
+    """Return whether a question asks for a number, a share or a statistic."""
+    share = beginnings("share words").search(question.spoken) is not None
+    return share or question.asks("count", "average", "sum", "maximum", "minimum", "percentile")
+
+
+def _noun_of(question: Question) -> Iterator[int]:
+    """Yield the position of the noun after "how many", if its meaning is not a kind of object or line."""
+    things = {each.first for each in question.found if each.sense in ("kind", "word", "state")}
+    for index in _after_count(question):
+        word = question.words[index]
+        if index not in things and word.isalpha() and not is_condition(word) and not _is_of_lines(word):
+            yield index
+
+
+def counts_unknown(question: Question, subject: Subject) -> bool:
+    """Return whether the things of a number or a share are not objects of a cluster: "how many payments failed"."""
+    words = question.words
+    share = [index for index, word in enumerate(words) if beginnings("share words").match(word)]
+    near = {word for index in share for word in words[index + 1 : index + 5]}
+    return bool({*(words[index] for index in _after_count(question)), *near} & set(subject.unknown))
+
+
+def _after_count(question: Question) -> tuple[int, ...]:
+    """Return the positions of the words that follow "how many" and the like."""
+    counts = {each.last for each in question.found if each.sense == "concept" and each.name == "count"}
+    often = beginnings("how often")
+    return tuple(
+        each + 1 for each in counts if each + 1 < len(question.words) and not often.match(question.words[each])
+    )
+
+
+def _narrowing(question: Question) -> frozenset[int]:
+    """Return the positions of words that say which things are counted: "successful logins", "were declined".
+
+    A German participle is at the end of its clause: "wie viele wurden heute abgelehnt".
+    """
+    words = question.words
+    being = [index for index, word in enumerate(words) if word in _BEING]
+    after = {index + 1 for index in being} | {question.clause(index).stop - 1 for index in being}
+    return frozenset((*(_after_count(question) if _COUNTED_NOUN.search(question.spoken) is None else ()), *after))
+
+
+def foreign_noun(asked: Asked, found: Sequence[LogLine]) -> str:
+    """Return the noun that a question in another language than the lines counts, if no line has a word like it."""
+    match = _COUNTED_NOUN.search(asked.question.spoken)
+    noun = match[1] if match is not None else ""
+    if noun not in asked.subject.unknown or _is_of_lines(noun):
+        return ""
+    start = _stem(noun)[:_LEAST_STEM]  # the noun of another language often begins alike
+    return "" if any(start in line.text.lower() for line in found) else noun
+
+
+def _is_of_lines(word: str) -> bool:
+    return is_condition(word) or any(beginnings(name).match(word) for name in _UNTOLD)
+
+
+def is_condition(word: str) -> bool:
+    """Return whether a word asks for a level or for lines, and is not a text to search for."""
+    names = (*(name for name, _, _ in LEVELS), "exceptions", "line words", "writing")
+    return word.startswith("level") or any(beginnings(name).match(word) for name in names)
+
+
+def _written(asked: Asked, found: Sequence[LogLine], explicit: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the words that lines contain as the lines write them, with their positions in the question."""
+    lowered = [line.text.lower() for line in found]
+    written = []
+    for index, word in _words(asked):
+        text = next((each for each in (word, _stem(word)) if any(each in line for line in lowered)), "")
+        if text and not _is_told(word, explicit):
+            written.append((index, text))
+    return written
+
+
+def _is_told(word: str, explicit: Sequence[str]) -> bool:
+    return any(word in folded(text) for text in explicit)
+
+
+def _listed(asked: Asked, written: Sequence[tuple[int, str]]) -> list[list[str]]:
+    """Return the words in groups of alternatives."""
+    groups: list[list[str]] = []
+    last = -1
+    for index, text in written:
+        between = asked.question.words[last + 1 : index]
+        joined = groups and (
+            (between and all(word in _ALTERNATIVE for word in between))
+            or (not between and index in asked.question.breaks)
+        )
+        if joined:
+            groups[-1].append(text)
+        else:
+            groups.append([text])
+        last = index
+    return [list(dict.fromkeys(each)) for each in groups]
+
+
+def _filter(asked: Asked, wanted: Sequence[str]) -> LineFilter:
+    """Return the filter for lines with one of the texts."""
+    whole = asked.question.text
+    told = " or ".join(f"`{each}`" for each in wanted)
+    first = min(max(0, whole.find(folded(each))) for each in wanted)
+    tests = [finder(_expression(each)) for each in wanted]
+    one = negated(asked, whole, first, f"text {told}", lambda line: any(test(line) for test in tests))
+    return replace(one, parts=tuple((f"`{each}`", test) for each, test in zip(wanted, tests, strict=True)))
+
+
+def _expression(text: str) -> str:
+    """Return the expression for a text in which `N`, `<id>` or `{}` stand for any value."""
+    parts = _PLACEHOLDER.split(text)
+    return r"\S+".join(re.escape(part) for part in parts)
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if word.endswith("s") and len(word) > _LEAST_STEM else word

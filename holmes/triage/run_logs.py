@@ -1,0 +1,79 @@
+"""Finds the error with which the log of a finished run ends, although its container exited with code 0.
+
+A shell script without `set -e` and a pipe hide the exit code of the command that failed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.line_kinds import reports_success
+from holmes.diagnosis.facts.log_groups import story_of
+from holmes.diagnosis.facts.log_weights import is_retried
+from holmes.diagnosis.facts.logs import quoted
+from holmes.kubernetes.fields import text
+from holmes.previews.severity import INFO, WARNING, level_of
+from holmes.triage.asked import look_about
+from holmes.triage.past import is_past
+from holmes.values.expressions import expression
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import LogKey
+    from holmes.triage.asked import Asked
+    from holmes.triage.subjects import Named
+    from holmes.values.first_look import FirstLook
+
+_LAST_RECORDS: Final = 3
+_WORKED: Final = expression(
+    r"(?i)(?<!nothing )(?<!nothing was )(?<!not )(?<!no )(?<!be )\b(?:(?:up|down)loaded|stored|saved|written|wrote|sent"
+    r"|copied|(?:im|ex)ported|synced|recovered|succeeded|success\w*|completed|processed|restored|published)\b"
+)
+"""Words of a later line that tells that the work was done anyway."""
+
+
+def failed_run(asked: Asked, named: Named) -> FirstLook | None:
+    """Return the error at the end of the last completed run of a Job or a CronJob, or None."""
+    for each in named.objects if not is_past(asked) else ():
+        job = _last_run(asked, each)
+        found = next(_errors(asked, job), None) if job is not None else None
+        if job is not None and found is not None:
+            key, group = found
+            summary = f"{job.ref} exited with code 0, but its log reports {group.span}: {quoted(group.record)}"
+            look = look_about(asked, named, "cause_found", summary)
+            evidence = (f"{key.pod}, log of container {key.container}, {group.span}: {quoted(group.record)}",)
+            return replace(look, severity="warning", culprit=str(each.ref), evidence=evidence)
+    return None
+
+
+def _last_run(asked: Asked, each: ClusterObject) -> ClusterObject | None:
+    """Return the newest Job of a CronJob, or the Job itself, if it completed."""
+    jobs = (each,) if each.kind == "Job" else asked.state.owned_by(each, "Job") if each.kind == "CronJob" else ()
+    newest = max(jobs, key=lambda job: job.created, default=None)
+    done = newest is not None and text(newest.condition("Complete"), "status") == "True"
+    return newest if done else None
+
+
+def _errors(asked: Asked, job: ClusterObject) -> Iterator[tuple[LogKey, LogGroup]]:
+    pods = {pod.ref for pod in asked.state.pods_of(job) if pod.text("status", "phase") == "Succeeded"}
+    for key, log in asked.state.timed_logs.items():
+        if key.pod in pods and not key.previous:
+            story = story_of(log)
+            found = [each for each in story.groups if _is_at_end(story, each)]
+            yield from ((key, each) for each in sorted(found, key=lambda each: each.rank))
+
+
+def _is_at_end(story: LogStory, group: LogGroup) -> bool:
+    """Return whether an error is among the last records of a log, and no later one tells of success."""
+    last = max((number for each in story.patterns if each.text == group.template for number in each.numbers), default=0)
+    later = [story.lines[number - 1] for number in story.heads if number > last]
+    fatal = group.weight in ("kind", "error") and not is_retried(group.record)
+    return fatal and len(later) < _LAST_RECORDS and not any(map(_tells_of_work, later))
+
+
+def _tells_of_work(line: str) -> bool:
+    return (level_of(line) or INFO) < WARNING and (reports_success(line) or _WORKED.search(line) is not None)

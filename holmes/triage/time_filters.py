@@ -1,0 +1,61 @@
+"""The conditions of a question on the ages of objects, and on when they were created or ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.kubernetes.fields import duration
+from holmes.triage.filters import Filter, negated_before
+from holmes.triage.states import last_ends, restarts
+from holmes.triage.vocabulary import word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.asked import Asked
+
+_HALF_MINUTE: Final = 30.0
+_AGED: Final = frozenset({"older", "newer", "younger", "alter", "junger", "more", "less"})
+_CREATED: Final = word_list("created")
+_ENDED: Final[Mapping[tuple[str, ...], frozenset[str]]] = {
+    ("Pod",): frozenset({"restarting", "crashing", "oom", "failing"}),
+    ("Job",): frozenset({"completed", "failed", "failing"}),
+}
+"""The states that tell of an end, whose time a period of the question limits."""
+
+
+def time_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the conditions on ages and times. A period that cannot be applied stays in the ledger."""
+    question, state = asked.question, asked.state
+    for seconds, older in ((question.older_seconds, True), (question.newer_seconds, False)):
+        if seconds:
+            negated = negated_before(asked, next((i for i, w in enumerate(question.words) if w in _AGED), -1), most=1)
+            yield _age_filter(state, seconds, older=older != negated)
+    period = question.period
+    if period is None:
+        return
+    start, end = period.bounds(state.now)
+    ended = _ENDED.get(kinds, frozenset()) & set(question.states)
+    if ended and not any(each.how for each in question.comparisons):
+        if any(_ended_unknown(each, end) for each in state.of(kinds[0]) if asked.subject.contains(each)):
+            return
+        asked.ledger.take("period")
+        yield Filter(told=f"ended {period.text}", holds=lambda each: any(start <= at <= end for at in last_ends(each)))
+    elif question.asks("age") or _CREATED & set(question.words):
+        asked.ledger.take("period")
+        yield Filter(told=f"created {period.text}", holds=lambda each: start - _HALF_MINUTE <= each.created <= end)
+
+
+def _ended_unknown(each: ClusterObject, end: float) -> bool:
+    """Return whether a pod can have ended in a period, too: only the last of several ends is known, and it is later."""
+    return each.kind == "Pod" and each.created < end and restarts(each) > 1 and max(last_ends(each), default=0.0) > end
+
+
+def _age_filter(state: ClusterState, seconds: float, *, older: bool) -> Filter:
+    def holds(each: ClusterObject) -> bool:
+        age = state.age_seconds(each)
+        return age > seconds if older else age <= seconds + _HALF_MINUTE
+
+    return Filter(told=f"{'older' if older else 'younger'} than {duration(seconds)}", holds=holds)
