@@ -148,11 +148,15 @@ def _counts_restarts(asked: Asked) -> bool:
     often = match is not None or asked.question.asks("sum")
     ends = {"restarting", "oom", "crashing"} & set(asked.question.states) or "crash" in asked.question.symptoms
     named = match is not None and match["noun"] is not None
-    return bool(ends or named) and often and asked.question.period is None
+    return bool(ends or named) and often
 
 
 def _restarts(asked: Asked) -> FirstLook:
-    """Answer how often the containers of the named objects restarted."""
+    """Answer how often the containers of the named objects restarted. Only the last restart of each has a time."""
+    if asked.question.period is not None:
+        period = asked.question.period.text
+        told = f"Not answered: only the last restart of a container has a time, so those of `{period}` are not known."
+        return fact(asked, told, verdict="inconclusive")
     every = asked.subject.objects or [each for each in asked.state.of("Pod") if asked.subject.contains(each)]
     pods = dict.fromkeys(pod for each in every for pod in asked.state.pods_of(each))
     rows = [

@@ -37,8 +37,20 @@ _ALTERNATIVE: Final = frozenset({"or", "and", "oder", "und", "o", "u", "y", "e",
 _OUTCOMES: Final = frozenset({"failing", "failed", "completed", "crashing", "evicted", "terminating", "suspended"})
 """States of objects that are also what lines say of other things: "failed logins"."""
 _JOINING: Final = word_list("of") | word_list("determiners")
+_OF_WHOM: Final = frozenset({"of", "for", "from", "by"})
+_LEAST_DIGITS: Final = 4
+"""Shorter numbers are statuses or the length of a list."""
 _BEING: Final = word_list("being")
-_UNTOLD: Final = ("counted lines", "share words", "line words", "writing", "size measures", "in total", "how often")
+_UNTOLD: Final = (
+    "counted lines",
+    "plain work",
+    "share words",
+    "line words",
+    "writing",
+    "size measures",
+    "in total",
+    "how often",
+)
 """Words for lines and their numbers, which are not texts to search for."""
 
 
@@ -60,12 +72,21 @@ def words_left(asked: Asked, found: Sequence[LogLine], *, summed: bool) -> tuple
         return ()
     explicit = list(_explicit(asked))
     known = {index for index, _ in _written(asked, found, explicit)}
-    narrowing = _happenings(asked) | (frozenset() if summed else _narrowing(asked.question))
+    happened = _happenings(asked)
+    narrowing = frozenset() if summed else _narrowing(asked.question)
     return tuple(
         word
         for index, word in _words(asked)
-        if index not in known and index in narrowing and not _is_told(word, explicit)
+        if index not in known
+        and not _is_told(word, explicit)
+        and (index in happened or (index in narrowing and not _is_measure(asked, word)))
     )
+
+
+def _is_measure(asked: Asked, word: str) -> bool:
+    """Return whether a word only says what a bound or a number is about: "were faster than 100 ms", "were served"."""
+    bounded = bool(asked.question.comparisons) and beginnings("time measures").match(word) is not None
+    return bounded or _is_of_lines(word)
 
 
 def _explicit(asked: Asked) -> Iterator[str]:
@@ -91,7 +112,7 @@ def _words(asked: Asked) -> Iterator[tuple[int, str]]:
     numbers = {word for word in question.words if word.isdigit() and len(word) == len("503")}
     numbers |= {f"{each.number:g}" for each in question.comparisons}
     for index, word in enumerate(question.words):
-        wanted = word in subject.unknown or index in happened
+        wanted = word in subject.unknown or index in happened or _is_value(question, word)
         plain = len(word) > 2 and word not in period and word not in numbers and not word.startswith("/")
         if wanted and plain and (index in happened or not is_condition(word)):
             yield index, word
@@ -114,7 +135,8 @@ def _happenings(asked: Asked) -> frozenset[int]:
             wanted.add(each.first)
     for index, word in enumerate(question.words):
         bounded = (question.comparisons or not counts) and beginnings("time measures").match(word)
-        if index not in known and symptoms_in((word,)) and not bounded and not _is_of_lines(word):
+        failed = beginnings("failed").match(word) is not None
+        if index not in known and (failed or symptoms_in((word,))) and not bounded and not _is_of_lines(word):
             wanted.add(index)
     return frozenset(index for index in wanted if index in logins or question.words[index] not in taken)
 
@@ -140,6 +162,8 @@ def asks_number(question: Question) -> bool:
 
 def _noun_of(question: Question) -> Iterator[int]:
     """Yield the position of the noun after "how many", if its meaning is not a kind of object or line."""
+    if _COUNTED_NOUN.search(question.spoken) is not None:
+        return  # a noun of another language than the lines
     things = {each.first for each in question.found if each.sense in ("kind", "word", "state")}
     for index in _after_count(question):
         word = question.words[index]
@@ -164,6 +188,11 @@ def _after_count(question: Question) -> tuple[int, ...]:
     )
 
 
+def _is_value(question: Question, word: str) -> bool:
+    """Return whether a word is a value that lines can have: "of customer 4711", "from 10.0.0.7"."""
+    return (word.isdigit() and len(word) >= _LEAST_DIGITS) or word in question.addresses
+
+
 def _narrowing(question: Question) -> frozenset[int]:
     """Return the positions of words that say which things are counted: "successful logins", "were declined".
 
@@ -171,7 +200,9 @@ def _narrowing(question: Question) -> frozenset[int]:
     """
     words = question.words
     being = [index for index, word in enumerate(words) if word in _BEING]
-    after = {index + 1 for index in being} | {question.clause(index).stop - 1 for index in being}
+    after = {index + 1 for index, word in enumerate(words) if word in _BEING | _OF_WHOM}
+    after |= {question.clause(index).stop - 1 for index in being}
+    after |= {index for index, word in enumerate(words) if _is_value(question, word)}
     return frozenset((*(_after_count(question) if _COUNTED_NOUN.search(question.spoken) is None else ()), *after))
 
 
@@ -216,10 +247,8 @@ def _listed(asked: Asked, written: Sequence[tuple[int, str]]) -> list[list[str]]
     last = -1
     for index, text in written:
         between = asked.question.words[last + 1 : index]
-        joined = groups and (
-            (between and all(word in _ALTERNATIVE for word in between))
-            or (not between and index in asked.question.breaks)
-        )
+        listed = not _ALTERNATIVE.isdisjoint(between) and all(word in _ALTERNATIVE | _BEING for word in between)
+        joined = groups and (listed or (not between and index in asked.question.breaks))
         if joined:
             groups[-1].append(text)
         else:
