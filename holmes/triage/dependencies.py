@@ -73,6 +73,17 @@ _OWN: Final = expression(
 )
 _OBJECT_FIRST: Final = expression(r"\s*(?:und )?(?:was|que|qu)\b")
 """In "was nutzt web" and "que usa web", the workload is the user."""
+_PLANNED: Final = expression(
+    r"\b(?:(?:if|when|before|once) (?:i|we|you|one|they)|(?:want|going|plan|planning|need|about|have|like) to"
+    r"|thinking of|(?:wenn|bevor|falls) (?:ich|wir|man)|ich (?:will|mochte|muss)|wir (?:wollen|mussen|mochten)"
+    r"|quiero|queremos|(?:voy|vamos) a|tengo que|antes de|si (?:borr|elimin|cambi|rot|quit)\w+|si (?:je|on|nous)"
+    r"|je (?:veux|vais|dois)|on (?:veut|va|doit)|avant de)\b"
+)
+"""The user plans to change something."""
+_BREAKS: Final = expression(
+    r"\b(?:what|who|which \w+|anything|something|anyone|was|wer|que|quien|quoi|qui)\b(?: \w+){0,3} (?:breaks?|broken"
+    r"|affected|impacted|suffers?|stops?|kaputt|bricht|betroffen|rompe|rompo|afecta\w*|casse\w*|impacte\w*)\b"
+)
 _LAST: Final = ("HorizontalPodAutoscaler", "NetworkPolicy", "Node", "ServiceAccount")
 """Kinds that every workload has, which come last in a list of what it needs."""
 _MOST_TOLD: Final = 4
@@ -99,6 +110,12 @@ def asks_uses(question: Question, subject: Subject) -> bool:
     other = question.asks("health", "permission") or (question.symptoms - plain and not depends)
     consumed = question.asks("usage") and any(each.kind in (*WORKLOADS, "Pod", "Node") for each in subject.objects)
     return question.asks("uses") or bool(asked and not other and not consumed)
+
+
+def asks_impact(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks what a change that is only planned would break: "if I rotate it, what breaks"."""
+    planned = _PLANNED.search(question.text) and _BREAKS.search(question.text)
+    return bool(planned and subject.named)
 
 
 def uses(asked: Asked) -> FirstLook:
@@ -141,8 +158,8 @@ def _is_outgoing(asked: Asked) -> bool:
     text, name = asked.question.text, asked.subject.named[0].name
     at = text.find(name)
     before, others = text[: max(at, 0)], text.replace(name, " " * len(name))
-    if _OUTGOING.search(text):
-        return True
+    if _OUTGOING.search(text) or not _REFERRED.isdisjoint(asked.question.kinds):
+        return True  # a Secret uses nothing
     if at < 0 or beginnings("clients").search(before):
         return at < 0 and _AUXILIARY_IT.search(text) is not None
     if _AUXILIARY.search(before) or (re.search(_OBJECT_OF, before) and not _depends(text)):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 from holmes.diagnosis.facts.changes import replica_sets_newest_first, revision
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import duration, text, written
+from holmes.kubernetes.fields import duration, text, text_map, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.field_filters import KEY_PARTS
@@ -54,7 +54,8 @@ def images(asked: Asked) -> FirstLook:
     used: dict[tuple[str, str], int] = Counter(
         (str(asked.state.workload_of(pod).ref), image) for pod in dict.fromkeys(pods) for image in images_of(pod)
     )
-    parts = [word for word in asked.subject.unknown if "." in word or any(word in image for _, image in used)]
+    parts = [*asked.subject.images]
+    parts += [word for word in asked.subject.unknown if "." in word or any(word in image for _, image in used)]
     rows = [
         (owner, image, str(number))
         for (owner, image), number in sorted(used.items())
@@ -121,8 +122,20 @@ def _addresses(asked: Asked) -> FirstLook:
         )
         for each in asked.subject.objects
     ]
-    summary = "; ".join(f"{row[0]}: {row[1] or 'no address'}" for row in rows[:4])
+    behind = dict(_behind_services(asked))
+    summary = "; ".join(f"{row[0]}: {row[1] or 'no address'}{behind.get(row[0], '')}" for row in rows[:4])
     return fact(asked, f"{summary}.", table_of(("object", "address", "status"), rows))
+
+
+def _behind_services(asked: Asked) -> Iterator[tuple[str, str]]:
+    """Yield each named Service with its node ports, and with the workloads that serve it."""
+    for each in asked.subject.objects:
+        if each.kind == "Service":
+            ports = [str(port["nodePort"]) for port in each.children("spec", "ports") if port.get("nodePort")]
+            pods = asked.state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector"))
+            owners = dict.fromkeys(str(asked.state.workload_of(pod).ref) for pod in pods)
+            told = f", node port {', '.join(ports)}" if ports else ""
+            yield str(each.ref), f"{told}, behind it {' and '.join(owners)}" if owners else f"{told}, without pods"
 
 
 def addresses(asked: Asked) -> FirstLook:

@@ -110,6 +110,7 @@ def use_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
         return
     if (
         asked.subject.named
+        or asked.subject.values  # "which deployments belong to jonas"
         or asked.question.comparisons
         or len(asked.question.kinds) > 1
         or asked.question.asks("images")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
-_PORT: Final = re.compile(r"\b(?:port|puerto) (\d{2,5})\b")
+_PORT: Final = re.compile(r"\b(?:(?:node ?)?port|puerto) (\d{2,5})\b")
 _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
 _RESTARTS: Final = ("rest", "neu", "rein", "red", "times", "mal", "veces", "fois")
 _RESTARTED: Final = ("rest", "neust", "reinicio", "redem")
@@ -36,6 +36,7 @@ _RUN: Final = word_list("present runs")
 _PLACES: Final = frozenset({"on", "in", "there", "now", "auf", "dort", "en", "sur", "dans", "alli", "la-bas"})
 _CRASHED: Final = ("crashed", "abgest", "plante", "cayeron", "cayo")
 _INCLUDING: Final = word_list("including")
+_PREPOSITIONS: Final = word_list("of") | {"by", "to", "after"}
 _NUMBERS: Final[Mapping[str, Callable[[ClusterObject], float]]] = {
     "repl": lambda each: each.integer("spec", "replicas"),
     "cont": lambda each: len(children(pod_spec(each), "containers")),
@@ -65,8 +66,23 @@ def filters_of(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
     ]
     for value in asked.subject.values:
         asked.ledger.take("value", value)
-        filters.append(_value_filter(value))
+        _take_binding(asked, position_of(asked, value))
+        filters.append(_value_filter(value, negated=negated_before(asked, position_of(asked, value), most=4)))
     return filters
+
+
+def _take_binding(asked: Asked, index: int) -> None:
+    """Take the verb that binds objects to a value: "maintained by jonas", "that jonas is responsible for"."""
+    words, clause = asked.question.words, asked.question.clause(index)
+    glue = vocabulary().stop | {""}
+    for step in (-1, 1):
+        at = index + step
+        while at in clause and words[at] in glue:
+            at += step
+        bound = abs(at - index) > 1 if step < 0 else words[at + 1 : at + 2] and words[at + 1] in _PREPOSITIONS
+        if at in clause and bound:
+            asked.ledger.take("word", words[at])
+            asked.ledger.take("aside", words[at])
 
 
 def negated_before(asked: Asked, index: int, most: int = 3) -> bool:
@@ -184,7 +200,9 @@ def _port_filters(asked: Asked) -> Iterator[Filter]:
 
 def _ports(each: ClusterObject) -> set[str]:
     if each.kind == "Service":
-        return {str(one.get(key)) for one in each.children("spec", "ports") for key in ("port", "targetPort")}
+        return {
+            str(one.get(key)) for one in each.children("spec", "ports") for key in ("port", "targetPort", "nodePort")
+        }
     containers = children(pod_spec(each), "containers") if each.kind in WITH_TEMPLATE else ()
     return {str(one.get("containerPort")) for container in containers for one in children(container, "ports")}
 
@@ -248,6 +266,12 @@ def _label_filter(key: str, value: str, *, negated: bool, annotation: bool) -> F
 def _key_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     """Yield the filters for keys of labels and annotations: "without a backup annotation"."""
     words = asked.question.words
+    for word in asked.subject.unknown:  # "workloads with example.com/owner jonas"
+        if "/" in word and any(
+            word in (*one.labels, *one.annotations) for kind in kinds for one in asked.state.of(kind)
+        ):
+            asked.ledger.take("word", word)
+            yield _key_filter(word, lacking=negated_before(asked, position_of(asked, word)))
     for index, word in enumerate(words):
         if not word.startswith(("annotation", "anotac", "annotat", "label", "etiqueta")):
             continue
@@ -277,12 +301,12 @@ def _key_filter(part: str, *, lacking: bool) -> Filter:
     return Filter(told=f"{'without' if lacking else 'with'} a label or annotation {part}", holds=holds)
 
 
-def _value_filter(value: str) -> Filter:
+def _value_filter(value: str, *, negated: bool) -> Filter:
     plain = value.strip("#@")
     return Filter(
-        told=f"label or annotation {plain}",
-        holds=lambda each: any(
-            plain_value(one) == plain for one in (*each.labels.values(), *each.annotations.values())
+        told=f"{'without' if negated else ''} label or annotation {plain}".strip(),
+        holds=lambda each: (
+            any(plain_value(one) == plain for one in (*each.labels.values(), *each.annotations.values())) != negated
         ),
     )
 

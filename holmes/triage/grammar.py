@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
 
@@ -21,6 +23,9 @@ _QUANTIFIERS: Final = word_list("quantifiers")
 _FILLERS: Final = word_list("fillers")
 _RELATIVE: Final = word_list("relative")
 _CLAUSE_STARTS: Final = word_list("clause starts")
+_PERSONS: Final = word_list("persons")
+_OWN_WISHES: Final = word_list("own wish verbs")
+_WISHES: Final = word_list("wish verbs") | _OWN_WISHES
 _DENIALS: Final = frozenset({"not", "nicht", "pas"})
 _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
 
@@ -35,6 +40,8 @@ def qualifies(question: Question, index: int) -> bool:
     """Return whether an unknown word can be a condition. A clause of its own asks for nothing."""
     words, clause = question.words, question.clause(index)
     before = [word for word in words[clause.start : index] if word not in _DETERMINERS]
+    if _is_purpose(words, index, clause) or before[-1:] == ["j"]:  # "j'ai besoin"
+        return False
     if before and before[-1] in _TEMPORAL:
         return False
     if before and before[-1] in _LINKING:
@@ -42,8 +49,26 @@ def qualifies(question: Question, index: int) -> bool:
     leads = all(word in _FILLERS for word in words[clause.start : index])
     if leads and index + 1 in clause and words[index + 1] in _QUANTIFIERS | _DETERMINERS:
         return False  # "gimme every pod"
-    asks = any(each.first in clause and each.name not in _MANNERS for each in question.found)
+    personal = not _PERSONS.isdisjoint(words[clause.start : clause.stop])  # "we are not allowed any downtime"
+    manners = _MANNERS | {"negation"} if personal else _MANNERS
+    asks = any(each.first in clause and each.name not in manners for each in question.found)
     return asks or bool(symptoms_in(words[clause.start : clause.stop]))
+
+
+def _is_purpose(words: Sequence[str], index: int, clause: range) -> bool:
+    """Return whether a word is before the wish of a person: "for the quarterly report I need the number of pods"."""
+    wishes = (at for at in clause if at > index and words[at] in _WISHES)
+    return any(words[at] in _OWN_WISHES or _PERSONS.intersection(words[index + 1 : at]) for at in wishes)
+
+
+def order_of(question: Question, subject: Subject) -> str:
+    """Return the unknown verb that only orders to look at a subject with its kind: "quiz namespace shop"."""
+    names = {*subject.namespaces, *(each.name for each in subject.named)}
+    content = [(at, word) for at, word in enumerate(question.words) if word not in vocabulary().stop | _BEFORE_NOUNS]
+    kinds = {at for each in question.found if each.sense == "kind" for at in range(each.first, each.last + 1)}
+    known = [word for at, word in content[1:] if at not in kinds and word not in names]
+    orders = bool(content) and content[0][1] in subject.unknown and bool(kinds) and not known
+    return content[0][1] if orders else ""
 
 
 def names_things(question: Question) -> bool:

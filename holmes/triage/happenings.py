@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.changes import all_changes
 from holmes.kubernetes.fields import duration, written
 from holmes.triage.causes import look_for_cause
-from holmes.triage.connections import identity
+from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.ledger import unread
@@ -18,7 +18,7 @@ from holmes.triage.vocabulary import beginnings
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from holmes.diagnosis.facts.changes import DatedChange, Sort
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -56,11 +56,22 @@ _LATEST: Final = expression(
     r"|skalierung(?:en)?|despliegues?|cambios?|escalados?|deploiements?|changements?|mises? en prod\w*)\b"
 )
 """The newest changes of all times: "the last three rollouts"."""
+_SOMEBODY: Final = (
+    r"(?:(?:some|any)(?:one|body)|jemand|irgendwer|irgendjemand|alguien|quelqu.un|(?<=hat )wer|(?<=habt )wer)"
+)
+_DID: Final = r"(?:has|have|had|did|hat|hatte|ha|han|habra|a|aurait)"
+_BY_SOMEBODY: Final = expression(
+    rf"(?:\b{_DID} (?:\w+ )?{_SOMEBODY}\b|\b{_SOMEBODY} (?:{_DID}\b|\w+ed\b)|\best-ce que {_SOMEBODY} a\b)"
+    r"(?! (?:a|any|the|eine?n?|una?|une|des)\b)[^,;:!?.\n]*"
+)
+"""A person acted: "has anyone fiddled with it"."""
 _BY_WHOM: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 
 
 def asks_changes(question: Question, subject: Subject) -> bool:
     """Return whether a question asks what changed. "Nothing was rolled out, why" asks for a cause."""
+    if acts(question, subject):
+        return True
     if question.asks("trouble", "negation", "health") or question.symptoms - _OF_CHANGES:
         return False
     if question.asks("count"):
@@ -72,6 +83,22 @@ def asks_changes(question: Question, subject: Subject) -> bool:
     dated = question.period is not None
     latest = said and not subject.named and _LATEST.search(question.text) is not None
     return question.asks("changes") or latest or (said and (dated or by_whom)) or ((deployed or happened) and dated)
+
+
+def acts(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks if a person changed the subject: "has anyone fiddled with web"."""
+    told = _BY_SOMEBODY.search(question.text)
+    if told is None or not any(each.name in told[0] for each in subject.named):
+        return False
+    if question.asks("why", "logs", "negation"):
+        return False
+    changed = beginnings("any change").search(told[0]) is not None
+    other = (
+        question.asks("uses", "permission", "usage", "trouble", "health", "exec")
+        or question.symptoms
+        or question.states
+    )
+    return changed or (not other and any(word in told[0] for word in subject.unknown))
 
 
 def _counts_changes(question: Question) -> bool:
@@ -135,11 +162,21 @@ def _changes(asked: Asked) -> set[DatedChange]:
     if not asked.subject.named:
         culprits = (asked.state.find(each.culprit) for each in asked.report.incidents)
         scope += [each for each in culprits if each is not None and asked.subject.contains(each)]
-    about: Iterable[ClusterObject] = asked.subject.objects or scope
+    about: Iterable[ClusterObject] = (*asked.subject.objects, *_behind(asked)) or scope
     found = {change for each in about for change in all_changes(asked.state, each)}
     return {
         each for each in found if not kinds or each.change.object.kind in {kind.partition(".")[0] for kind in kinds}
     }
+
+
+def _behind(asked: Asked) -> Iterator[ClusterObject]:
+    """Yield the Services and workloads behind named Ingresses and Services, whose work a change of them changes."""
+    for each in asked.subject.objects:
+        hops = {"Ingress": 2, "Service": 1}.get(each.kind, 0)
+        for one in connections(asked.state, (each,)).values() if hops else ():
+            found = asked.state.find(one.ref) if one.ref.kind in (*WORKLOAD_KINDS, "Service") else None
+            if found is not None and 0 < one.hops <= hops:
+                yield found
 
 
 def _kinds(asked: Asked) -> set[str]:

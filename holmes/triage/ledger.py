@@ -55,6 +55,7 @@ class Ledger:
         """Open the ledger of a question."""
         parts = [_unknown_part(question, word) for word in subject.unknown]
         parts += [Part(sense="value", name=value, text=value) for value in subject.values]
+        parts += [Part(sense="word", name=image, text=image) for image in subject.images]
         named = {each.name for each in subject.named}
         known = {index for each in question.found for index in range(each.first, each.last + 1)}
         for index, word in enumerate(question.words):
@@ -117,7 +118,9 @@ def _numbers(question: Question, named: set[str]) -> Iterator[str]:
     period = question.period.text if question.period is not None else ""
     said = {word for each in question.found for word in question.words[each.first : each.last + 1]}  # "auf 0 skaliert"
     for match in _NUMBER.finditer(question.text):
-        before = question.text[: match.start()].split()[-1:]
+        before, after = question.text[: match.start()].split()[-1:], question.text[match.end() :].split()[:1]
+        if match[0] == "4" and not named.isdisjoint(after):
+            continue  # "limits 4 web"
         length = not before or before[0] in ("last", "first", "top", "latest", "newest", "oldest", "letzten", "ersten")
         aged = question.older_seconds or question.newer_seconds
         if match[0] not in used and match[0] not in said and match[0] not in period and not length and not aged:

@@ -21,12 +21,13 @@ from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
+from holmes.triage.pasted_alerts import pasted_alert, without_mark
 from holmes.triage.plans import plans_of
 from holmes.triage.quantities import usage
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
-from holmes.triage.sentences import can_join, joined, parts_of
+from holmes.triage.sentences import asked_clause, can_join, joined, parts_of
 from holmes.triage.suspicions import asks_for_things
 from holmes.triage.vocabulary import folded, vocabulary, word_list, words_of
 from holmes.triage.weighing import weighed
@@ -123,6 +124,7 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     """Return the logs that the answer needs, the most useful first."""
     if request.claim:
         return ()
+    request = _read(request)
     if not request.alerts:
         keys = (key for part in _parts(request, scan) for key in logs_for(_asked(part, scan)))
         return tuple(dict.fromkeys(keys))[:MOST_LOGS]
@@ -132,6 +134,7 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
 
 def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
     """Return whether the answer needs the current usage of pods and nodes."""
+    request = _read(request)
     every = [_asked(part, scan) for part in _parts(request, scan)] if not request.alerts else []
     plans = (plan for asked in every for plan in plans_of(asked.question, asked.subject))
     return any(plan.answer is usage for plan in plans)
@@ -139,6 +142,7 @@ def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
 
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     """Answer the question, take the first look at the alerts, or check the cause of an answer."""
+    request = _read(request)
     if request.claim:
         found = [asked_by(labels, scan, request.namespace) for labels in request.alerts]
         asked = next((each for each in found if each is not None), None) or _asked(request, scan)
@@ -150,6 +154,12 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     if len(looks) == 1:
         return looks[0]
     return joined(looks) if can_join(looks) else _look(_completed(request, scan), scan)
+
+
+def _read(request: LookRequest) -> LookRequest:
+    """Return the request with the alert that the question consists of."""
+    alert = pasted_alert(request.question) if not request.alerts else None
+    return replace(request, alerts=(alert,)) if alert else replace(request, question=without_mark(request.question))
 
 
 def _look(request: LookRequest, scan: ScanResult) -> FirstLook:
@@ -173,6 +183,7 @@ def _completed(request: LookRequest, scan: ScanResult) -> LookRequest:
 def _parts(request: LookRequest, scan: ScanResult) -> tuple[LookRequest, ...]:
     """Return the questions in a sentence. Those without a subject are about that of the others."""
     request = _completed(request, scan)
+    request = replace(request, question=asked_clause(request.question, names_of(scan.state).knows))
     texts = parts_of(request.question)
     if len(texts) == 1:
         return (request,)

@@ -11,7 +11,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary, ref
 
-from holmes.kubernetes.fields import children, text, texts
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import child, children, text, texts
 from holmes.triage.alert_subjects import owners_of_pod
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ class Names:
                             self._by_label[each.labels[label].lower()].append(each)
                 for address in _addresses(each):
                     self._by_address[address].append(each)
+        self._by_node_port = _node_ports(state)
+        pods = (each for kind in (*_WORKLOADS, "Pod") for each in state.of(kind))
+        self._images = {image.lower() for each in pods for image in _images(each)}
         self.kinds = dict(_kind_words(state))
         self.values: set[str] = set()
         for kind in state.kinds:
@@ -113,8 +117,16 @@ class Names:
         return tuple(sorted(found, key=_likely))
 
     def at_address(self, address: str) -> tuple[ClusterObject, ...]:
-        """Return the objects with an IP address or host name. The port is ignored."""
-        return tuple(sorted(self._by_address.get(address.partition(":")[0].lower(), ()), key=_likely))
+        """Return the objects with an IP address or host name, for a node with a node port the Services of the port."""
+        host, _, port = address.lower().partition(":")
+        found = self._by_address.get(host, [])
+        if port and any(each.kind == "Node" for each in found):
+            found = self._by_node_port.get(port) or found
+        return tuple(sorted(found, key=_likely))
+
+    def is_image(self, word: str) -> bool:
+        """Return whether a word is a reference to an image of the cluster, with its path, its tag or its digest."""
+        return any(sign in word for sign in ":/@") and any(word in image for image in self._images)
 
     def containing(self, word: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return the workloads, Services and Ingresses with `word` as a part of their name, for example `mail`."""
@@ -208,6 +220,21 @@ def alike(one: str, other: str) -> float:
 def plain_value(value: str) -> str:
     """Return a label or annotation value as a word of a question."""
     return value.strip("#@ ").lower()
+
+
+def _node_ports(state: ClusterState) -> dict[str, list[ClusterObject]]:
+    """Return the Services of each port that all nodes listen on."""
+    found: dict[str, list[ClusterObject]] = defaultdict(list)
+    for each in state.of("Service"):
+        for port in each.children("spec", "ports"):
+            found[str(port.get("nodePort", ""))].append(each)
+    return found
+
+
+def _images(each: ClusterObject) -> Iterator[str]:
+    spec = child(each.body, "spec") if each.kind == "Pod" else template_of(each).spec
+    for part in ("initContainers", "containers"):
+        yield from (text(one, "image") for one in children(spec, part))
 
 
 def _key_words(key: str) -> tuple[str, ...]:

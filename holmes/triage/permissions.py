@@ -13,7 +13,7 @@ from holmes.triage.facts import fact, table_of
 from holmes.triage.ledger import unread
 from holmes.triage.names import names_of
 from holmes.triage.users import users_of
-from holmes.triage.vocabulary import beginnings, sightings, vocabulary
+from holmes.triage.vocabulary import beginnings, sightings, vocabulary, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,12 +42,8 @@ _VERB_BY_WORD: Final = {word: verb for verb, words in _VERBS.items() for word in
 _BUILT_IN: Final = {kind.name: kind for kind in KINDS}
 _AS: Final = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})")
 _WHO: Final = ("who", "where", "through")
-_WHO_WORDS: Final = frozenset(
-    {"who", "whom", "wer", "quien", "quienes", "qui", "which", "welche", "welcher", "quels", "cuales"}
-)
-_CAN: Final = frozenset(
-    {"can", "could", "may", "might", "darf", "durfen", "kann", "puede", "pueden", "peut", "peuvent"}
-)
+_WHO_WORDS: Final = word_list("who")
+_CAN: Final = word_list("modals")
 _ANYBODY: Final = re.compile(
     r"\b(?:does|can|could|may|do) (?:any|some)(?:body|one)\b|\b(?:darf|kann|hat) (?:sonst )?(?:noch )?jemand\b"
     r"|\b(?:puede|tiene) (?:alguien|alguno)\b|\balguien (?:mas )?puede\b|\bquelqu.un (?:d.autre )?(?:peut|a)\b"
@@ -59,10 +55,7 @@ _PERSON: Final = re.compile(
     r"|([\w.+-]+@[\w.-]+\w)"
 )
 _SORTS: Final = (
-    (
-        "ServiceAccount ",
-        re.compile(r"\bservice ?accounts\b|\bdienstkonten\b|\bcuentas de servicio\b|\bcomptes de service"),
-    ),
+    ("ServiceAccount ", re.compile(r"\b(?:service ?accounts|dienstkonten|cuentas de servicio|comptes de service)\b")),
     ("User ", re.compile(r"\b(?:users|benutzer|nutzer|usuarios|utilisateurs|people)\b")),
     ("Group ", re.compile(r"\b(?:groups|gruppen|grupos|groupes|teams)\b")),
 )
@@ -76,10 +69,19 @@ def asks_permission(question: Question, subject: Subject) -> bool:
     """Return whether a question asks what an account may do, or who may do something."""
     if question.asks("changes") or _allowed_amount(question) or "ResourceQuota" in question.kinds:
         return False
-    said = "can-i" in question.words or "serviceaccount:" in question.text or question.asks("permission")
+    said = "can-i" in question.words or "serviceaccount:" in question.text
+    said = said or (question.asks("permission") and _names_request(question, subject))
     return bool(
         said or _asks_who_may(question) or _asks_of_role(question, subject) or _asks_of_account(question, subject)
     )
+
+
+def _names_request(question: Question, subject: Subject) -> bool:
+    """Return whether a question names an account, an action or a resource: "to be able to relax" does not."""
+    about = set(question.kinds) - {"Namespace"} or subject.named or subject.missing or subject.unknown
+    verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words)
+    everything = beginnings("everything").search(question.spoken) is not None
+    return bool(about or verbs or everything or _PERSON.search(question.text))
 
 
 def _asks_who_may(question: Question) -> bool:
@@ -340,8 +342,14 @@ def _may(asked: Asked, account: ClusterObject, verb: str, kind: str) -> FirstLoo
     if reason is not None:
         return fact(asked, f"No: {account.ref} may not {request.request}: {reason.why}.")
     granted = allowing_binding(asked.state, request)
-    through = f" {granted.ref} allows it." if granted is not None else ""
+    through = f" {granted.ref}{_bound_role(granted)} allows it." if granted is not None else ""
     return fact(asked, f"Yes: {account.ref} may {request.request}.{through}")
+
+
+def _bound_role(binding: ClusterObject) -> str:
+    """Return the role of a binding in brackets."""
+    role = binding.child("roleRef")
+    return f" ({text(role, 'kind')} {text(role, 'name')})" if text(role, "name") else ""
 
 
 def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:

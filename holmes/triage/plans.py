@@ -84,6 +84,8 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     complains = question.complains or blames(question, subject)
     exact = plan is not None and (
         (plan.answer == log_answer and searches_lines(question))
+        or (plan.answer == happenings.changes and happenings.acts(question, subject))
+        or dependencies.asks_impact(question, subject)
         or (plan.answer == dependencies.uses and not question.complains and not is_denied(question, subject))
     )
     if plan is None or not complains or exact or plan.answer in (look_for_cause, *_FACTS):
@@ -202,6 +204,12 @@ def _asks_images(question: Question, _subject: Subject) -> bool:
     return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
 
 
+def _asks_of_image(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks what has an image: "who still uses shop/web:1.2"."""
+    other = question.asks("trouble", "why", "health", "images", "logs", "changes", "when") or question.symptoms
+    return bool(subject.images) and not (subject.named or other)
+
+
 def _asks_what_runs(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for the pods of a node: "what runs on worker-1"."""
     nodes = subject.named and all(each.kind == "Node" for each in subject.objects)
@@ -301,6 +309,7 @@ _ALL: Final[tuple[PartSense, ...]] = (
 _CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept"))
 _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
+    Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
     Plan(fits=asks_permission, answer=permission, takes=_ALL),
     Plan(fits=asks_time, answer=moments, takes=_ALL),
@@ -324,6 +333,7 @@ _PLANS: Final = (
     Plan(fits=_asks_what_runs_with, answer=dependencies.uses),
     Plan(fits=_wants_images, answer=details.images),
     Plan(fits=dependencies.asks_uses, answer=dependencies.uses),
+    Plan(fits=_asks_of_image, answer=inventory.number_or_list),
     Plan(fits=_asks_images, answer=details.images),
     Plan(fits=_asks_placement, answer=details.placement),
     Plan(fits=_calm("address"), answer=details.addresses),

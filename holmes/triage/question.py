@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from holmes.triage.complaints import about_trouble, asides, complains
 from holmes.triage.periods import period_of
 from holmes.triage.points import NUMBER_WORDS, length_expression, number_of, seconds_of
-from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
+from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ CLAUSE_ENDS: Final = expression(
     r"\s(?=(?:before|after|while|because|since|so|as|when|bevor|wenn|weil|damit|antes de que|porque|avant que"
     r"|parce que)"
     r"\s(?:i|we|you|they|he|she|ich|wir|ihr|er|yo|je|nous|on|vous)\s)"
+    r"|\s(?=(?:whether|ob|(?<=know )if|(?<=me )if|(?<=check )if|(?<=saber )si|(?<=dime )si|(?<=savoir )si"
+    r"|(?<=moi )si)\s)"
     r"|[,;:!?.()\u00a1\u00bf](?=\s|$)|(?:(?<=\s)|^)[(\u00a1\u00bf]|\s(?:[-\u2013\u2014]|&)\s"
 )
 _NOT_GERMAN: Final = expression(r"\bhier\b")
@@ -104,8 +106,13 @@ _TIMES: Final = {
     "once": 1, "einmal": 1, "una vez": 1, "une fois": 1, "twice": 2, "zweimal": 2, "dos veces": 2, "deux fois": 2,
     "three times": 3, "dreimal": 3, "tres veces": 3, "trois fois": 3,
 }  # fmt: skip
+_DOING: Final = frozenset({"does", "do", "did"})
+_OPENING: Final = frozenset({"ok", "okay", "well", "fine", "good", "gut", "bien", "bon"})
+_INTERRUPTING: Final = word_list("fillers") | word_list("interrogatives") | {"how", "who", "when", "where", "why"}
+_PERSONS, _WISHED = word_list("persons"), word_list("wished")
 _HANGS: Final = frozenset({"hangt", "haengt", "hangen", "haengen"})
 _LEANS: Final = frozenset({"an", "am", "dran", "ab"})
+_SLASHED: Final = expression(r"(?<![\w./:=-])[a-z]+(?:/[a-z]+){1,3}(?![\w./:=-])")
 _SHORT: Final = expression(r"(?<!\S)w/(o)?(?=\s)")
 _COUNTED: Final = expression(rf"\b(?:{'|'.join(_TIMES)})\b")
 
@@ -221,6 +228,7 @@ def parse_question(text: str) -> Question:
     lowered = " ".join(folded(shown.replace("...", "…")).split())
     lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
     lowered = _COUNTED.sub(lambda match: str(_TIMES[match[0]]), lowered)
+    lowered = _SLASHED.sub(_apart, lowered)
     plain = _URL.sub(" ", lowered)
     words, breaks = words_of(plain), _breaks(plain)
     flag = _FLAG.search(lowered)
@@ -231,10 +239,12 @@ def parse_question(text: str) -> Question:
     dated = about_trouble(lowered)
     spoken = _without(words, [words_of(each) for each in asides(lowered)])
     period = period_of(_german(dated) if language_of(words) == "de" else dated)
+    found = _without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None)
+    period = None if period is not None and _is_deadline(period, words, found) else period
     return Question(
         text=lowered,
         words=words,
-        found=_without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None),
+        found=found,
         quoted=tuple(next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(shown)),
         namespace_flag=flag[1] if flag else "",
         whole_cluster=_WHOLE.search(lowered) is not None,
@@ -255,6 +265,15 @@ def parse_question(text: str) -> Question:
     )
 
 
+def _apart(match: re.Match[str]) -> str:
+    """Write words of the vocabulary apart that a slash joins: "requests/limits", but not `deployment/web`."""
+    parts = match[0].split("/")
+    known = all(vocabulary().is_ordinary(each) or sightings((each,)) or symptoms_in((each,)) for each in parts)
+    path = any(each.sense == "kind" for each in sightings(parts[:1])) and not vocabulary().is_plural(parts[0])
+    kinds = all(any(each.sense == "kind" for each in sightings((part,))) for part in parts)
+    return " and ".join(parts) if known and (kinds or not path) else match[0]
+
+
 def _without_homographs(
     words: tuple[str, ...], found: tuple[Sighting, ...], breaks: frozenset[int], *, dated: bool
 ) -> tuple[Sighting, ...]:
@@ -267,11 +286,37 @@ def _without_homographs(
     listed = {each.first for each in found if each.sense == "concept" and each.name == "list"}
     leading = listed & {0, *breaks}
     found = tuple(map(partial(_leaning, words), found))
+    found = tuple(replace(each, name="polite") if _is_wish(words, each, breaks, kinds) else each for each in found)
+    found = tuple(replace(each, name="polite") if _is_other_word(words, each, breaks) else each for each in found)
     denied = {each.first for each in found if each.name == "negation"}
     doubled = {at for at in denied if words[at] == "ne" and denied & set(range(at + 1, at + 5))}
     return tuple(
         each for each in found if each.first not in doubled and (each.sense != "state" or each.first not in leading)
     )
+
+
+def _is_deadline(period: Period, words: tuple[str, ...], found: tuple[Sighting, ...]) -> bool:
+    """Return whether a time tells when the person needs the answer: "before the 8 o'clock call, is all well"."""
+    judged = any(each.name == "health" for each in found) and not any(each.name == "trouble" for each in found)
+    return period.reach in ("before", "until") and judged and word_list("past verbs").isdisjoint(words)
+
+
+def _is_wish(words: tuple[str, ...], place: Sighting, breaks: frozenset[int], kinds: set[int]) -> bool:
+    """Return whether a word of permission only states a wish of the person who asks: "so that I may report"."""
+    start = max((each for each in breaks if each <= place.first), default=0)
+    clause = range(start, min((each for each in breaks if each > place.first), default=len(words)))
+    persons = _PERSONS & {words[at] for at in clause}
+    wished = place.name == "permission" and words[place.first] in _WISHED
+    return wished and bool(persons) and not kinds & {*clause}
+
+
+def _is_other_word(words: tuple[str, ...], place: Sighting, breaks: frozenset[int]) -> bool:
+    """Return whether a word has another sense: "what does it mean" asks for no average."""
+    word, before, after = words[place.first], words[: place.first], words[place.last + 1 : place.last + 2]
+    counted = word == "calls" and before[-1:] != () and before[-1].isdigit()
+    opens = place.name == "health" and word in _OPENING and not before and bool(after)
+    opens = opens and (1 in breaks or after[0] in _INTERRUPTING)
+    return counted or opens or (word == "mean" and not _DOING.isdisjoint(before))
 
 
 def _leaning(words: tuple[str, ...], place: Sighting) -> Sighting:

@@ -37,11 +37,10 @@ _LOCATING: Final = word_list("locating")
 _DETERMINERS: Final = word_list("determiners")
 _PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
-_INTERROGATIVES: Final = word_list("interrogatives")
-_ADJECTIVES: Final = word_list("adjectives")
+_INTERROGATIVES, _ADJECTIVES = word_list("interrogatives"), word_list("adjectives")
 _INFINITIVES, _PARTICIPLES = frozenset({"to", "zu"}), ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _INFLECTED: Final = ("ing", "ly", "en", "ees", *_PARTICIPLES)
-_TEMPORAL, _PLURAL_VERBS = word_list("temporal"), word_list("plural verbs")
+_TEMPORAL, _PLURAL_VERBS, _MODALS = word_list("temporal"), word_list("plural verbs"), word_list("modals")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _STORED: Final = ("Secret", "ConfigMap")
@@ -102,6 +101,8 @@ class _Search:
                 values.append(word)
             elif index not in self._known and not vocabulary().is_ordinary(word) and not symptoms_in((word,)):
                 unknown.append(word)
+        images = [word for word in unknown if self.names.is_image(word)]
+        unknown = [word for word in unknown if word not in images]
         named += self._addressed(missing)
         listed = [word for word in unknown if named and self._is_listed(word, named)]
         missing += (Missing(name=word, namespace=spaces[0] if len(spaces) == 1 else "") for word in listed)
@@ -117,6 +118,7 @@ class _Search:
             missing=tuple(missing),
             elsewhere=tuple(dict.fromkeys(elsewhere)),
             values=tuple(dict.fromkeys(values)),
+            images=tuple(dict.fromkeys(images)),
             unknown=tuple(dict.fromkeys(unknown))[:_MOST_UNKNOWN],
             excluded=tuple(excluded),
             excluded_namespaces=excluded_spaces,
@@ -344,8 +346,8 @@ class _Search:
         hosts = self.names.at_address(name) or self._of_host(name) if "." in name else ()
         if hosts or prefix:
             return hosts or self.names.begins(name, kind, spaces)
-        if self.question.asks("permission"):  # an account may get rights in another namespace
-            spaces = () if self.names.named(name, "ServiceAccount") else spaces
+        if self.question.asks("permission") or not _MODALS.isdisjoint(self.words):
+            spaces = () if self.names.named(name, "ServiceAccount") else spaces  # may get rights in another namespace
         exact = self.names.named(name, kind, spaces)
         if exact and kind in ("", exact[0].kind):
             return exact

@@ -25,7 +25,7 @@ from holmes.triage.filters import (
     position_of,
 )
 from holmes.triage.ledger import unread
-from holmes.triage.names import is_of
+from holmes.triage.names import is_of, plain_value
 from holmes.triage.relations import relation_filters
 from holmes.triage.time_filters import time_filters
 from holmes.triage.users import users_of
@@ -125,11 +125,19 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
         return ("Pod",)
     if not wanted and (keyed or any(each.sense == "word" for each in question.found)):
         return WORKLOAD_KINDS
+    pods = asked.state.of("Pod")
+    if not wanted and asked.subject.values and not any(_has_values(asked, each) for each in pods):
+        return WORKLOAD_KINDS
     if not wanted and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
     counted = _joined(question, wanted)
     asked.ledger.take("kind", *counted)
     return counted or ("Pod",)
+
+
+def _has_values(asked: Asked, each: ClusterObject) -> bool:
+    known = {plain_value(value) for value in (*each.labels.values(), *each.annotations.values())}
+    return known.issuperset(map(plain_value, asked.subject.values))
 
 
 def _asks_for_namespaces(question: Question) -> bool:
@@ -204,13 +212,14 @@ def images_of(each: ClusterObject) -> tuple[str, ...]:
 def _image_filters(asked: Asked) -> Iterator[Filter]:
     """Yield filters for words that are a part of an image of the cluster."""
     every = [each for kind in (*WORKLOAD_KINDS, "Pod") for each in asked.state.of(kind)]
-    wanted = [word for word in (*asked.subject.unknown, *asked.question.quoted) if word]
+    wanted = [word for word in (*asked.subject.images, *asked.subject.unknown, *asked.question.quoted) if word]
     if "latest tag" in asked.question.text or "tag latest" in asked.question.text:
         yield Filter(told="tag latest", holds=lambda each: any(map(_is_latest, images_of(each))))
     for word in dict.fromkeys(map(str.lower, wanted)):
         if any(is_part_of_image(word, image) for each in every for image in images_of(each)):
             asked.ledger.take("word", word)
             asked.ledger.take("aside", word)
+            asked.ledger.take("concept", "uses")  # "who still uses shop/web:1.2": the image is what is used
             yield _image_filter(word)
 
 

@@ -45,7 +45,8 @@ class Subject:
 
     Without names, the question is about all objects of `kinds`, or about everything in `namespaces`. Empty `namespaces`
     means the whole cluster. `elsewhere` contains objects with a named name in namespaces that were not asked about.
-    `values` contains words that are values of labels or annotations. `unknown` contains words without a known meaning.
+    `values` contains words that are values of labels or annotations, `images` references to images, and `unknown` words
+    without a known meaning.
     `excluded` and `excluded_namespaces` are what the question leaves out: "everything except …".
     """
 
@@ -55,6 +56,7 @@ class Subject:
     missing: tuple[Missing, ...] = ()
     elsewhere: tuple[ObjectRef, ...] = ()
     values: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     excluded: tuple[ClusterObject, ...] = ()
     excluded_namespaces: tuple[str, ...] = ()

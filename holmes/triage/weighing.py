@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.grammar import order_of
 from holmes.triage.ledger import STRUCTURAL
 from holmes.triage.log_answers import asks_logs
 from holmes.triage.past import NOW_SECONDS
@@ -73,6 +74,7 @@ def _doubt(asked: Asked) -> str:
     ):
         return f"Only the present state is known, not that of `{question.period.text}`."
     left = asked.ledger.left("word", "aside", "value", "bound")
+    left = tuple(part for part in left if part != order_of(question, asked.subject))
     if question.asks("health", "trouble"):
         left = tuple(_possessed(asked))
     if left:
