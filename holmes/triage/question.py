@@ -7,11 +7,11 @@ are read. Parsing never fails.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.complaints import about_trouble, asides, complains
+from holmes.triage.homographs import without_homographs
 from holmes.triage.periods import period_of
 from holmes.triage.points import NUMBER_WORDS, length_expression, number_of, seconds_of
 from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, word_list, words_of
@@ -106,12 +106,6 @@ _TIMES: Final = {
     "once": 1, "einmal": 1, "una vez": 1, "une fois": 1, "twice": 2, "zweimal": 2, "dos veces": 2, "deux fois": 2,
     "three times": 3, "dreimal": 3, "tres veces": 3, "trois fois": 3,
 }  # fmt: skip
-_DOING: Final = frozenset({"does", "do", "did"})
-_OPENING: Final = frozenset({"ok", "okay", "well", "fine", "good", "gut", "bien", "bon"})
-_INTERRUPTING: Final = word_list("fillers") | word_list("interrogatives") | {"how", "who", "when", "where", "why"}
-_PERSONS, _WISHED = word_list("persons"), word_list("wished")
-_HANGS: Final = frozenset({"hangt", "haengt", "hangen", "haengen"})
-_LEANS: Final = frozenset({"an", "am", "dran", "ab"})
 _SLASHED: Final = expression(r"(?<![\w./:=-])[a-z]+(?:/[a-z]+){1,3}(?![\w./:=-])")
 _SHORT: Final = expression(r"(?<!\S)w/(o)?(?=\s)")
 _COUNTED: Final = expression(rf"\b(?:{'|'.join(_TIMES)})\b")
@@ -239,7 +233,7 @@ def parse_question(text: str) -> Question:
     dated = about_trouble(lowered)
     spoken = _without(words, [words_of(each) for each in asides(lowered)])
     period = period_of(_german(dated) if language_of(words) == "de" else dated)
-    found = _without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None)
+    found = without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None)
     period = None if period is not None and _is_deadline(period, words, found) else period
     return Question(
         text=lowered,
@@ -274,56 +268,10 @@ def _apart(match: re.Match[str]) -> str:
     return " and ".join(parts) if known and (kinds or not path) else match[0]
 
 
-def _without_homographs(
-    words: tuple[str, ...], found: tuple[Sighting, ...], breaks: frozenset[int], *, dated: bool
-) -> tuple[Sighting, ...]:
-    """Drop the state of a word that begins a clause and is also an order: Spanish `lista` is `list` or `ready`.
-
-    French `ne … pas` is one negation, so its first word is dropped. Without a time, `deployments` are a kind.
-    """
-    kinds = {each.first for each in found if each.sense == "kind"}
-    found = tuple(each for each in found if dated or each.name != "changes" or each.first not in kinds)
-    listed = {each.first for each in found if each.sense == "concept" and each.name == "list"}
-    leading = listed & {0, *breaks}
-    found = tuple(map(partial(_leaning, words), found))
-    found = tuple(replace(each, name="polite") if _is_wish(words, each, breaks, kinds) else each for each in found)
-    found = tuple(replace(each, name="polite") if _is_other_word(words, each, breaks) else each for each in found)
-    denied = {each.first for each in found if each.name == "negation"}
-    doubled = {at for at in denied if words[at] == "ne" and denied & set(range(at + 1, at + 5))}
-    return tuple(
-        each for each in found if each.first not in doubled and (each.sense != "state" or each.first not in leading)
-    )
-
-
 def _is_deadline(period: Period, words: tuple[str, ...], found: tuple[Sighting, ...]) -> bool:
     """Return whether a time tells when the person needs the answer: "before the 8 o'clock call, is all well"."""
     judged = any(each.name == "health" for each in found) and not any(each.name == "trouble" for each in found)
     return period.reach in ("before", "until") and judged and word_list("past verbs").isdisjoint(words)
-
-
-def _is_wish(words: tuple[str, ...], place: Sighting, breaks: frozenset[int], kinds: set[int]) -> bool:
-    """Return whether a word of permission only states a wish of the person who asks: "so that I may report"."""
-    start = max((each for each in breaks if each <= place.first), default=0)
-    clause = range(start, min((each for each in breaks if each > place.first), default=len(words)))
-    persons = _PERSONS & {words[at] for at in clause}
-    wished = place.name == "permission" and words[place.first] in _WISHED
-    return wished and bool(persons) and not kinds & {*clause}
-
-
-def _is_other_word(words: tuple[str, ...], place: Sighting, breaks: frozenset[int]) -> bool:
-    """Return whether a word has another sense: "what does it mean" asks for no average."""
-    word, before, after = words[place.first], words[: place.first], words[place.last + 1 : place.last + 2]
-    counted = word == "calls" and before[-1:] != () and before[-1].isdigit()
-    opens = place.name == "health" and word in _OPENING and not before and bool(after)
-    opens = opens and (1 in breaks or after[0] in _INTERRUPTING)
-    return counted or opens or (word == "mean" and not _DOING.isdisjoint(before))
-
-
-def _leaning(words: tuple[str, ...], place: Sighting) -> Sighting:
-    """Read German "hängt an" as a use: "wer hängt alles an ticket-db"."""
-    hangs = place.name == "trouble" and words[place.first] in _HANGS
-    leans = hangs and not _LEANS.isdisjoint(words[place.last + 1 : place.last + 4])
-    return replace(place, name="uses") if leans else place
 
 
 def _fills(word: str, after: str) -> bool:

@@ -1,0 +1,65 @@
+"""Chooses between the senses of words that are spelled alike, by the words around them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.vocabulary import word_list
+
+if TYPE_CHECKING:
+    from holmes.triage.vocabulary import Sighting
+
+_DOING: Final = frozenset({"does", "do", "did"})
+_OPENING: Final = frozenset({"ok", "okay", "well", "fine", "good", "gut", "bien", "bon"})
+_INTERRUPTING: Final = word_list("fillers") | word_list("interrogatives") | {"how", "who", "when", "where", "why"}
+_PERSONS, _WISHED = word_list("persons"), word_list("wished")
+_HANGS: Final = frozenset({"hangt", "haengt", "hangen", "haengen"})
+_LEANS: Final = frozenset({"an", "am", "dran", "ab"})
+
+
+def without_homographs(
+    words: tuple[str, ...], found: tuple[Sighting, ...], breaks: frozenset[int], *, dated: bool
+) -> tuple[Sighting, ...]:
+    """Drop the state of a word that begins a clause and is also an order: Spanish `lista` is `list` or `ready`.
+
+    French `ne … pas` is one negation, so its first word is dropped. Without a time, `deployments` are a kind.
+    """
+    kinds = {each.first for each in found if each.sense == "kind"}
+    found = tuple(each for each in found if dated or each.name != "changes" or each.first not in kinds)
+    listed = {each.first for each in found if each.sense == "concept" and each.name == "list"}
+    leading = listed & {0, *breaks}
+    found = tuple(map(partial(_leaning, words), found))
+    found = tuple(replace(each, name="polite") if _is_wish(words, each, breaks, kinds) else each for each in found)
+    found = tuple(replace(each, name="polite") if _is_other_word(words, each, breaks) else each for each in found)
+    denied = {each.first for each in found if each.name == "negation"}
+    doubled = {at for at in denied if words[at] == "ne" and denied & set(range(at + 1, at + 5))}
+    return tuple(
+        each for each in found if each.first not in doubled and (each.sense != "state" or each.first not in leading)
+    )
+
+
+def _is_wish(words: tuple[str, ...], place: Sighting, breaks: frozenset[int], kinds: set[int]) -> bool:
+    """Return whether a word of permission only states a wish of the person who asks: "so that I may report"."""
+    start = max((each for each in breaks if each <= place.first), default=0)
+    clause = range(start, min((each for each in breaks if each > place.first), default=len(words)))
+    persons = _PERSONS & {words[at] for at in clause}
+    wished = place.name == "permission" and words[place.first] in _WISHED
+    return wished and bool(persons) and not kinds & {*clause}
+
+
+def _is_other_word(words: tuple[str, ...], place: Sighting, breaks: frozenset[int]) -> bool:
+    """Return whether a word has another sense: "what does it mean" asks for no average."""
+    word, before, after = words[place.first], words[: place.first], words[place.last + 1 : place.last + 2]
+    counted = word == "calls" and before[-1:] != () and before[-1].isdigit()
+    opens = place.name == "health" and word in _OPENING and not before and bool(after)
+    opens = opens and (1 in breaks or after[0] in _INTERRUPTING)
+    return counted or opens or (word == "mean" and not _DOING.isdisjoint(before))
+
+
+def _leaning(words: tuple[str, ...], place: Sighting) -> Sighting:
+    """Read German "hängt an" as a use: "wer hängt alles an ticket-db"."""
+    hangs = place.name == "trouble" and words[place.first] in _HANGS
+    leans = hangs and not _LEANS.isdisjoint(words[place.last + 1 : place.last + 4])
+    return replace(place, name="uses") if leans else place
