@@ -6,6 +6,7 @@ Otherwise the answer is that the cause was not found. Other incidents are mentio
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,7 @@ from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.log_blame import OUTDATED, blamed, origin_of
 from holmes.triage.log_evidence import cause_in_logs
-from holmes.triage.log_links import links_in_logs
+from holmes.triage.log_links import links_in_logs, name_servers
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.no_cause import without_cause
@@ -48,6 +49,8 @@ _UPSTREAM: Final = frozenset({
     "ClusterRoleBinding", "EndpointSlice", "IngressClass",
 })  # fmt: skip
 """Kinds whose faults can harm an object that itself looks healthy. Faults of others show in the object's own state."""
+_NO_SUCH_NAME: Final = re.compile(r"(?i)\bno such host\b|\bNXDOMAIN\b|\bENOTFOUND\b")
+"""The answer of a name server that works: the name does not exist."""
 _SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "EndpointSlice"})
 _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
@@ -176,10 +179,15 @@ def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
     found = (
         _Candidate(incident=each, own=False, hops=len(path) - 1, symptoms=0, path=path)
         for each in asked.report.incidents
-        if each.findings[0].role == "cause" and was_there(asked, each)
+        if each.findings[0].role == "cause" and was_there(asked, each) and not _is_note_of_server(each)
         if (path := links.get(each.culprit)) is not None
     )
     return min(found, key=lambda each: each.hops, default=None)
+
+
+def _is_note_of_server(incident: Incident) -> bool:
+    """Return whether an incident only notes what a server did that works again, for example a restarted sidecar."""
+    return incident.severity == "info" and incident.culprit.kind in _SERVERS
 
 
 def _later(asked: Asked, named: Named, incident: Incident) -> FirstLook:
@@ -293,15 +301,17 @@ def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     workloads = workloads_of(asked.state, named.objects)
     troubles = [each.group for workload in workloads for each in troubles_of(asked.state, workload)]
     services = [ref for ref in candidate.path[1:] if ref.kind == "Service"]
+    asks_names = not set(name_servers(asked.state)).isdisjoint(services)
+    lookups = [each.record for each in troubles if each.kind == "unknown host"] if asks_names else []
+    if lookups and candidate.incident.culprit.kind in _SERVERS and all(map(_NO_SUCH_NAME.search, lookups)):
+        return False
     named_in = any(ref.name in group.record for ref in services for group in troubles if not group.over)
     if named_in or any(_lost_server(candidate.incident, services, group) for group in troubles):
         return True
     if asked.question.symptoms - _OF_CLIENTS:
         return False
-    if not workloads:  # an Ingress or a volume has no log that could say anything
-        return True
-    if asked.subject.unknown:
-        return False
+    if not workloads or asked.subject.unknown:  # an Ingress or a volume has no log that could say anything
+        return not workloads
     return bool(troubles) or sum(_late_lines(asked, each) for each in workloads) < _LEAST_LINES
 
 

@@ -59,6 +59,11 @@ _HOST_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:
 _LOOKUP: Final = re.compile(r"\blookup \S{1,253} on \S{1,60}:53\b")
 _ELSEWHERE: Final = re.compile(r"://|(?<![\w.])[a-z][\w-]*\.[\w.-]+:\d{2,5}\b|\b\d{1,3}(?:\.\d{1,3}){3}:\d{2,5}\b")
 """An address in a line about another server than those that the workload is configured to use."""
+_HOLDS: Final = re.compile(
+    r"(?i)\block(?:s|ed|ing)?\b|\btransactions?\b|\bsessions?\b|\bconnections? (?:leak|not (?:closed|returned))"
+    r"|\brequeue[ds]?\b|\bredeliver(?:y|ed)\b|\bunacked\b"
+)
+"""Words about what a client keeps on a server or gives back to it."""
 _CLOCK: Final = re.compile(r"(?i)\b(?:clock|time|ntp|chrony)\b")
 _REJECTS: Final = re.compile(
     r"(?i)(?:\bstatus|\bcode|\bhttp(?:/[\d.]+)?|\banswered|\breturned|->|\bgot)\W{0,3}40[13]\b"
@@ -292,10 +297,22 @@ def _earlier_client(state: ClusterState, server: ObjectRef, way: Way) -> Trouble
         return None
     users = {edge.consumer.ref: edge.consumer for edge in edges(state).get(server, ())}
     others = (each for ref, user in users.items() if ref not in way.path for each in troubles_of(state, user))
-    others = (each for each in others if each.group.weight != "warning")
+    others = (each for each in others if each.group.weight != "warning" and _is_about(state, each, server, way.last))
     begun = way.troubles[0].group.first - 1
     earlier = [each for each in others if 0 < each.group.first < begun and _overlaps(state, each, way.last)]
     return min(earlier, key=lambda each: each.group.first, default=None)
+
+
+def _is_about(state: ClusterState, client: Trouble, server: ObjectRef, trouble: Trouble) -> bool:
+    """Return whether the trouble of a client can keep a server busy: the client takes what fills up, or it holds locks.
+
+    Other errors of a neighbour that also uses the server do not connect the two.
+    """
+    record = client.group.record
+    fills = trouble.group.kind == "queue full" or "queue" in trouble.group.record
+    return (
+        fills or client.group.kind == "lock" or bool(_HOLDS.search(record)) or server in named_services(state, client)
+    )
 
 
 def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, float]:
