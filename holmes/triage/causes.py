@@ -6,6 +6,7 @@ Otherwise the answer is that the cause was not found. Other incidents are mentio
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +30,7 @@ from holmes.triage.intended import (
 from holmes.triage.log_blame import as_told, blamed, origin_of, with_origin
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_feeds import stopped_feed
-from holmes.triage.log_links import links_in_logs
+from holmes.triage.log_links import links_in_logs, name_servers
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.no_cause import without_cause
@@ -60,6 +61,8 @@ _UPSTREAM: Final = frozenset({
     "ClusterRoleBinding", "EndpointSlice", "IngressClass",
 })  # fmt: skip
 """Kinds whose faults can harm an object that itself looks healthy. Faults of others show in the object's own state."""
+_NO_SUCH_NAME: Final = re.compile(r"(?i)\bno such host\b|\bNXDOMAIN\b|\bENOTFOUND\b")
+"""The answer of a name server that works: the name does not exist."""
 _SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "EndpointSlice"})
 _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
@@ -307,15 +310,17 @@ def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     workloads = workloads_of(asked.state, named.objects)
     troubles = [each.group for workload in workloads for each in troubles_of(asked.state, workload)]
     services = [ref for ref in candidate.path[1:] if ref.kind == "Service"]
+    asks_names = not set(name_servers(asked.state)).isdisjoint(services)
+    lookups = [each.record for each in troubles if each.kind == "unknown host"] if asks_names else []
+    if lookups and candidate.incident.culprit.kind in _SERVERS and all(map(_NO_SUCH_NAME.search, lookups)):
+        return False
     named_in = any(ref.name in group.record for ref in services for group in troubles if not group.over)
     if named_in or any(_lost_server(candidate.incident, services, group) for group in troubles):
         return True
     if asked.question.symptoms - _OF_CLIENTS:
         return False
-    if not workloads:  # an Ingress or a volume has no log that could say anything
-        return True
-    if asked.subject.unknown:
-        return False
+    if not workloads or asked.subject.unknown:  # an Ingress or a volume has no log that could say anything
+        return not workloads
     return bool(troubles) or sum(_late_lines(asked, each) for each in workloads) < _LEAST_LINES
 
 

@@ -59,10 +59,25 @@ _ALTERED: Final = re.compile(
     r"|flush(?:ed|ing|all|db)?|purg(?:e|ed|ing)|clear(?:ed|ing)|emptied|wip(?:e|ed|ing)|evict(?:ed|ing)?)\b"
 )
 """Words about a change of data or of a schema."""
+_COPIES: Final = re.compile(r"(?i)\b(?:dumps?|backups?|archives?|archived|snapshots?|copy|copies|files?|logs?)\b")
+"""Words about copies of data. A change of a copy does not change the data itself."""
 _LOADED: Final = re.compile(
     r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\bholding\b|\brate.?limit|\btoo many\b|\bshed\b|\boverload|\bin-?flight\b"
     r"|\bsaturat|\bbusy\b|\bbacklog\b|\bthrottl|\bqueue\b|\bslots?\b|\bquota\b|\blimit\b|\bslow\b|\bblocked\b"
 )
+_BURDEN: Final = re.compile(
+    rf"{_LOADED.pattern}|(?<![\w-])(?:statement|quer(?:y|ies)|scan(?:s|ned|ning)?|bulk|transactions?)(?![\w-])"
+    r"|\b\d+ (?:rows|keys|messages|requests|streams|connections|bytes|[KMG]i?B)\b"
+)
+"""Words about what a client asks of a server."""
+_HOLDS: Final = re.compile(
+    r"(?i)\b(?:hold(?:s|er|ing|ers)?|held|owner|owned|blocked by|locked by|taken by|acquired by)\b"
+)
+"""Words before the one who has a lock."""
+_WAITS: Final = re.compile(
+    r"(?i)\bwait(?:s|ed|ing)?\b|\btime(?:d )?-?outs?\b|\bcancel\w*|\bdeadlock|\bcould not\b|\bfail\w*"
+)
+"""Words about the one who does not get a lock."""
 _REJECTED: Final = re.compile(r"(?i)\b40[13]\b|\breject|\bdenied\b|\bunauthori[sz]ed|\bexpired?\b")
 _NAME: Final = re.compile(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")
 _AMOUNT: Final = re.compile(r"(?<![\w./-])([A-Za-z0-9][\w-]{1,62})[\"']?(?:\s?[:=(]\s?\"?|\s)(\d{1,12})\b")
@@ -75,6 +90,7 @@ _PROCESS: Final = re.compile(
 _WORKLOADS: Final = ("CronJob", "Job", "Deployment", "StatefulSet", "DaemonSet")
 _LEAST_CHARACTERS: Final = 4
 _DOMINANT: Final = 3.0
+_GROWN: Final = 1.5
 _SHORTLY_SECONDS: Final = 600.0
 _RAN_SECONDS: Final = 3_600.0
 _AFTER_SECONDS: Final = 30.0
@@ -95,7 +111,7 @@ def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]
     records = list(records_of(trouble, story))
     told = [(each, amounts) for each in records if _LOADED.search(each) and (amounts := _amounts(each, names))]
     if told:
-        ref, line = _largest(*told[-1])
+        ref, line = _largest(*told[-1], _healthy_amounts(story, trouble, names))
     else:
         others = {name: ref for name, ref in names.items() if ref not in callers}
         rejects = trouble.group.kind in _CREDENTIALS or _REJECTED.search(records[-1]) if records else False
@@ -123,15 +139,24 @@ def _only_one(
 ) -> tuple[ObjectRef | None, str]:
     """Return the only client that the lines of the trouble name, or new lines just before it."""
     told = [line for record in records for line in record.split("\n")]
-    for lines in (told, list(_of_holders(records, story)), list(_new_lines(story, trouble))):
+    others = [*_of_holders(records, story)], [*_new_lines(story, trouble)]
+    for lines in (told, *others):
         found: dict[ObjectRef, str] = {}
-        for line in lines:
+        for line in _without_waiting(lines) if trouble.group.kind == "lock" else lines:
             found |= dict.fromkeys(clients_in(line, names), line)
         if len(found) == 1:
             return next(iter(found.items()))
         if found:
             break
     return None, ""
+
+
+def _without_waiting(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines about locks without the sessions that wait for one: they suffer from the holder."""
+    for line in lines:
+        holds = _HOLDS.search(line)
+        if holds is not None or not _WAITS.search(line):
+            yield line[holds.start() :] if holds is not None else line
 
 
 _CLIENTS: Final[WeakKeyDictionary[ClusterState, dict[str, ObjectRef]]] = WeakKeyDictionary()
@@ -184,11 +209,21 @@ def _amounts(record: str, names: dict[str, ObjectRef]) -> dict[ObjectRef, int]:
     return {ref: number for ref, number in found if ref is not None}
 
 
-def _largest(record: str, amounts: dict[ObjectRef, int]) -> tuple[ObjectRef | None, str]:
-    """Return the client with by far the largest amount."""
+def _healthy_amounts(story: LogStory, trouble: Trouble, names: dict[str, ObjectRef]) -> dict[ObjectRef, int]:
+    """Return how much each client used according to the lines before the trouble."""
+    before = story.lines[max(0, trouble.group.first_number - _MOST_LINES) : trouble.group.first_number - 1]
+    found: dict[ObjectRef, int] = {}
+    for line in before if trouble.group.sudden else ():
+        found |= _amounts(line, names)
+    return found
+
+
+def _largest(record: str, amounts: dict[ObjectRef, int], healthy: dict[ObjectRef, int]) -> tuple[ObjectRef | None, str]:
+    """Return the client with by far the largest amount, unless it was as large in the healthy time."""
     ranked = sorted(amounts.items(), key=lambda each: -each[1])
-    most, next_most = ranked[0][1], ranked[1][1] if len(ranked) > 1 else 0
-    return (ranked[0][0], record) if most > 1 and most >= _DOMINANT * max(1, next_most) else (None, "")
+    (ref, most), next_most = ranked[0], ranked[1][1] if len(ranked) > 1 else 0
+    dominant = most > 1 and most >= _DOMINANT * max(1, next_most)
+    return (ref, record) if dominant and most >= _GROWN * healthy.get(ref, 0) else (None, "")
 
 
 def records_of(trouble: Trouble, story: LogStory) -> Iterator[str]:
@@ -213,12 +248,14 @@ def _of_holders(records: Sequence[str], story: LogStory) -> Iterator[str]:
 
 
 def _new_lines(story: LogStory, trouble: Trouble) -> Iterator[str]:
-    """Yield the lines of patterns that began shortly before the trouble or with it."""
+    """Yield the lines about load or locks of patterns that began shortly before the trouble or with it."""
     first = trouble.group.first
     for pattern in story.patterns:
-        if not pattern.numbers or pattern.is_cause:
+        if not pattern.numbers or pattern.is_cause or pattern.text == trouble.group.template:
             continue
         begun = story.time_of(pattern.numbers[0])
+        if not _BURDEN.search(pattern.last_line):  # each client connects, also one that only measures the server
+            continue
         if begun and first - _SHORTLY_SECONDS <= begun <= first + _AFTER_SECONDS:
             yield pattern.last_line
 
@@ -313,7 +350,7 @@ def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
             ran = pod.created <= first and first - pod.created <= _RAN_SECONDS
             for container in containers_of(pod) if ran else ():
                 log = state.log_of(pod, container.name, previous=False) or ""
-                told = (line for line in log.splitlines() if _ALTERED.search(line))
+                told = (line for line in log.splitlines() if _ALTERED.search(line) and not _COPIES.search(line))
                 record = trouble.group.record
                 line = next((each for each in told if shares_identifier(each, record) or _drops(each, record)), "")
                 if line:

@@ -7,6 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.host_mentions import settings_of
+from holmes.diagnosis.facts.producers import producers_of
+from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import children, text
 from holmes.triage.asked import one_sentence
 from holmes.triage.blame import from_logs, from_reason, with_cause
 from holmes.triage.connections import connections
@@ -16,6 +20,7 @@ from holmes.triage.log_reasons import EXPIRED
 from holmes.triage.names import names_of
 from holmes.triage.past import was_there
 from holmes.triage.vocabulary import symptoms_of_text
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,11 +30,17 @@ if TYPE_CHECKING:
     from holmes.triage.log_evidence import LogCause
     from holmes.triage.log_troubles import Trouble
     from holmes.triage.subjects import Named
-    from holmes.values.findings import Incident, ObjectRef
+    from holmes.values.findings import Incident
     from holmes.values.first_look import FirstLook
 
 OUTDATED: Final = "W13"
 """The rule that finds pods which are older than their configuration."""
+_WORDS: Final = re.compile(r"[a-z]{3,}")
+_ORDINARY: Final = frozenset(
+    {"api", "key", "password", "token", "secret", "auth", "user", "credentials", "url", "host"}
+)
+"""Words of all credentials. They do not tell one from another."""
+_SEVERAL: Final = 2
 _SERVERS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service"})
 _OF_LOAD: Final = frozenset({"memory", "ready"})
 """Symptoms that a server can have because of too many requests. A crash tells its own reason."""
@@ -58,7 +69,8 @@ def _of_makers(asked: Asked, logged: LogCause, incidents: list[Incident]) -> Ite
     last = logged.troubles[-1]
     if logged.reason is None and last.group.kind in CREDENTIALS:
         made = connections(asked.state, (last.workload,))
-        yield from (each for each in incidents if each.culprit in made and each.culprit.group)
+        makers = [each for each in incidents if each.culprit in made and each.culprit.group]
+        yield from (each for each in makers if _is_sent(asked, last, each))
         yield from _of_accounts(asked, last.workload, incidents)
 
 
@@ -70,6 +82,37 @@ def _of_accounts(asked: Asked, workload: ClusterObject, incidents: list[Incident
         account = each.culprit.group and each.culprit.kind.endswith(_ACCOUNTS)
         if account and each.culprit.namespace == workload.namespace and each.culprit.name in values:
             yield each
+
+
+def _is_sent(asked: Asked, rejected: Trouble, incident: Incident) -> bool:
+    """Return whether what a custom resource makes can be what the server rejected.
+
+    If a workload has several Secrets, only the one whose name or variable shares a word with the lines.
+    """
+    used = [each for each in references_of(template_of(rejected.workload).spec) if each.kind == "Secret"]
+    names = {each.name for each in used}
+    if len(names) < _SEVERAL:
+        return True
+    space = rejected.workload.namespace
+    made = {each for each in names if incident.culprit in producers_of(asked.state, _secret(space, each))}
+    told = set(_WORDS.findall(rejected.group.record.lower()))
+    sent = {each for each in names if told.intersection(_words_of(rejected, each))}
+    return not made or not made.isdisjoint(sent)
+
+
+def _words_of(trouble: Trouble, secret: str) -> set[str]:
+    """Return the words of the name of a Secret and of the variables that contain its values."""
+    variables = (
+        text(variable, "name")
+        for container in children(template_of(trouble.workload).spec, "containers")
+        for variable in children(container, "env")
+        if text(variable, "valueFrom", "secretKeyRef", "name") == secret
+    )
+    return set(_WORDS.findall(" ".join((secret, *variables)).lower())) - _ORDINARY
+
+
+def _secret(namespace: str, name: str) -> ObjectRef:
+    return ObjectRef(kind="Secret", namespace=namespace, name=name)
 
 
 def blamed(asked: Asked, logged: LogCause, named: Named | None) -> FirstLook:

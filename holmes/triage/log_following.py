@@ -69,6 +69,11 @@ _ELSEWHERE: Final = re.compile(r"://|(?<![\w.])[a-z][\w-]*\.[\w.-]+:\d{2,5}\b|\b
 """An address in a line about another server than those that the workload is configured to use."""
 _ITEM: Final = re.compile(r"\b((?:delivery|message|msg|job|task|event|offset)(?:[ _-]?(?:tag|id))?[ =:#]{1,2}\d{4,})\b")
 """A message of a queue with its number."""
+_HOLDS: Final = re.compile(
+    r"(?i)\block(?:s|ed|ing)?\b|\btransactions?\b|\bsessions?\b|\bconnections? (?:leak|not (?:closed|returned))"
+    r"|\brequeue[ds]?\b|\bredeliver(?:y|ed)\b|\bunacked\b"
+)
+"""Words about what a client keeps on a server or gives back to it."""
 _CLOCK: Final = re.compile(r"(?i)\b(?:clock|time|ntp|chrony)\b")
 _REJECTS: Final = re.compile(
     r"(?i)(?:\bstatus|\bcode|\bhttp(?:/[\d.]+)?|\banswered|\breturned|->|\bgot)\W{0,3}40[13]\b"
@@ -311,7 +316,7 @@ def _earlier_client(state: ClusterState, server: ObjectRef, way: Way) -> Trouble
         return None
     users = {edge.consumer.ref: edge.consumer for edge in edges(state).get(server, ())}
     others = (each for ref, user in users.items() if ref not in way.path for each in troubles_of(state, user))
-    others = (each for each in others if each.group.weight != "warning")
+    others = (each for each in others if each.group.weight != "warning" and _is_about(state, each, server, way.last))
     begun, items = way.troubles[0].group.first - 1, set(_ITEM.findall(last.record))
     earlier = [
         each for each in others
@@ -319,6 +324,18 @@ def _earlier_client(state: ClusterState, server: ObjectRef, way: Way) -> Trouble
         and _overlaps(state, each, way.last)
     ]  # fmt: skip
     return min(earlier, key=lambda each: each.group.first, default=None)
+
+
+def _is_about(state: ClusterState, client: Trouble, server: ObjectRef, trouble: Trouble) -> bool:
+    """Return whether the trouble of a client can keep a server busy: the client takes what fills up, or it holds locks.
+
+    Other errors of a neighbour that also uses the server do not connect the two.
+    """
+    record = client.group.record
+    fills = trouble.group.kind == "queue full" or "queue" in trouble.group.record
+    return (
+        fills or client.group.kind == "lock" or bool(_HOLDS.search(record)) or server in named_services(state, client)
+    )
 
 
 def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, bool, float]:

@@ -23,12 +23,20 @@ _FROM_CLIENT: Final = re.compile(
     r"|\b(?:client|caller|referer|referrer|origin|remote(?:_addr)?)[=: ]{1,2}\"?\S+"
 )
 """A client that a line names is not something that the workload needs."""
+_NO_SERVER: Final = re.compile(
+    r"(?i)\b(?:flag|toggle|feature|experiment|topic|queue|exchange|channel|stream|table|index|column|schema|bucket|tenant"
+    r"|user|role|group|label|tag|branch|job|task|metric|template|file|folder|directory|image|package|module|key)"
+    r"(?:s|name)?[ =:]{1,2}[\"'`]?[a-z0-9][a-z0-9-]{1,61}(?![\w-]*:\d)"
+)
+"""A name of something that is not a server, for example of a feature flag or a topic."""
 _NAME_SERVER: Final = re.compile(r"\blookup \S{1,253} on (\d{1,3}(?:\.\d{1,3}){3}:53)\b(?!: no such host)")
 """A name server that did not answer. The name that was looked up is not at fault."""
 _UNANSWERED: Final = re.compile(
     r"\bEAI_AGAIN\b|\b[Tt]emporary failure in name resolution\b|: server misbehaving\b|\bSERVFAIL\b"
 )
 """A lookup without an answer, in the words of programs that do not name the name server."""
+_ANSWERED: Final = re.compile(r"\b(lookup \S{1,253}) on \S{1,60}:53(?=: no such host)")
+"""A name server that answered that the name does not exist."""
 _KINDS: Final = {
     kind.lower(): kind
     for kind in (
@@ -89,7 +97,7 @@ def named_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ..
     failing = failing_name_servers(state) if _UNANSWERED.search(trouble.group.record) else ()
     if failing:
         return failing
-    record = _FROM_CLIENT.sub(" ", trouble.group.record)
+    record = _ANSWERED.sub(r"\1", _FROM_CLIENT.sub(" ", trouble.group.record))
     server = _NAME_SERVER.search(record)
     if server is not None:
         record = f"dial {server[1]}"
@@ -111,7 +119,7 @@ def _by_name(state: ClusterState, trouble: Trouble, record: str) -> Iterator[Obj
     told = set(_WORD.findall(record))
     if _NAME_SERVER.search(trouble.group.record):
         return
-    for word in dict.fromkeys(_WORD.findall(trouble.group.record)):
+    for word in dict.fromkeys(_WORD.findall(_NO_SERVER.sub(" ", trouble.group.record))):
         service = configured.get(word)
         if service is None and "-" in word and word in told:
             each = state.get("Service", trouble.workload.namespace, word)

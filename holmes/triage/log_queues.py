@@ -41,7 +41,8 @@ def stopped_client(state: ClusterState, trouble: Trouble, path: Sequence[ObjectR
         for edge in edges(state).get(service, ()):
             for each in troubles_of(state, edge.consumer) if edge.consumer.ref not in path else ():
                 story = dict(stories_of(state, edge.consumer))[each.key]
-                if each.group.weight in ("kind", "error") and _ended_with(story, each):
+                before = each.group.last < trouble.group.first or not trouble.group.first
+                if before and each.group.weight in ("kind", "error") and _ended_with(story, each):
                     found.setdefault(edge.consumer.ref, f"{each.quote}; its usual lines end there")
     if len(found) != 1:
         return None

@@ -15,13 +15,13 @@ from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
-from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.pods import containers_of, is_pod_name_of
 from holmes.diagnosis.facts.producers import producers_of, targets_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import children, text, written
+from holmes.kubernetes.fields import children, moment, text, text_map, written
 from holmes.triage.log_links import behind_service, named_services, objects_named
 from holmes.triage.log_troubles import REACHED, workloads_of
 from holmes.values.findings import ObjectRef
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _OF_SETTINGS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which an old password, key or certificate can be the reason."""
 EXPIRED: Final = re.compile(r"(?i)\bexpired\b|\bnot yet valid\b|\bnotAfter\b|\bno longer valid\b")
-_TOLD_BY_PEER: Final = re.compile(r"(?i)\bremote error\b|\balert\b")
+_TOLD_BY_PEER: Final = re.compile(r"(?i)\bremote error\b|\b(?:sslv3|tlsv1|ssl|tls|fatal|received)\b.{0,20} alert\b")
 """Words of a TLS error that the other side reports, so that the own certificate is at fault."""
 _OF_EXPERIMENTS: Final[frozenset[LineKind | None]] = frozenset({*REACHED, "slow", "unknown host", "disk full"})
 """Kinds of trouble that a chaos experiment makes."""
@@ -115,6 +115,9 @@ def _expired_certificate(state: ClusterState, trouble: Trouble) -> Reason | None
     words = f"{secret} holds the certificate of {servers[0].ref}"
     shown = [f"{servers[0].ref}, {template_of(servers[0]).path}.volumes[].secret.secretName: {secret.name}"]
     if maker is not None:
+        until = moment(maker.text("status", "notAfter"))
+        if until is not None and until > (trouble.group.last or state.now):
+            return None  # this certificate is valid: the lines are about another one
         ready = maker.condition("Ready")
         words += f", which {maker.ref} does not renew: {text(ready, 'message') or text(ready, 'reason')}"
         shown.insert(0, f"{maker.ref}, status.notAfter: {maker.text('status', 'notAfter') or '(not set)'}")
@@ -127,7 +130,7 @@ def _experiment(state: ClusterState, trouble: Trouble) -> Reason | None:
     servers = {each.ref for service in used for each in behind_service(state, service)} | {trouble.workload.ref}
     for each in state.custom_resources if trouble.group.kind in _OF_EXPERIMENTS else ():
         begun = -_SHORTLY_SECONDS / 10 <= trouble.group.first - each.created <= _SHORTLY_SECONDS
-        hit = servers.intersection(targets_of(state, each)) if begun else set()
+        hit = servers.intersection(targets_of(state, each)) if begun and _is_injected(each) else set()
         if hit:
             what = each.text("spec", "action") or each.kind
             words = f"{each.ref} disturbs {min(hit)} since {written(each.created)} ({what})"
@@ -135,15 +138,24 @@ def _experiment(state: ClusterState, trouble: Trouble) -> Reason | None:
     return None
 
 
+def _is_injected(experiment: ClusterObject) -> bool:
+    """Return whether nothing says that an experiment is paused or was not injected."""
+    paused = text_map(experiment.body, "metadata", "annotations").get("experiment.chaos-mesh.org/pause") == "true"
+    return not paused and experiment.condition("AllInjected").get("status") != "False"
+
+
 def _starved(state: ClusterState, trouble: Trouble) -> Reason | None:
-    """Return the LimitRange whose default gave a pod little CPU, if this pod was created just before the lines."""
+    """Return the LimitRange whose default gave a pod little CPU, if this pod was created just before the lines.
+
+    A LimitRange that is older than the workload limited the pods before, too, and did not make them slow.
+    """
     used = (use.service for use, _ in workload_hosts(state, trouble.workload))
     servers = (each for service in used for each in behind_service(state, service))
     for workload in dict.fromkeys((trouble.workload, *servers)):
         for pod in state.pods_of(workload):
             young = 0 <= trouble.group.first - pod.created <= 2 * _SHORTLY_SECONDS
             found = _defaulted_cpu(state, workload, pod) if young else None
-            if found is not None:
+            if found is not None and max(found[0].created, edited_at(found[0])) > workload.created:
                 limits, cpu = found
                 words = (
                     f"{limits.ref} gave {pod.ref} the default CPU limit {cpu} when it was created at "
@@ -194,7 +206,7 @@ def lost_lease(state: ClusterState, trouble: Trouble) -> Reason | None:
 def _without_holder(state: ClusterState, lease: ClusterObject, workload: ClusterObject) -> Reason | None:
     held_by = lease.text("spec", "holderIdentity")
     holder = held_by.partition("_")[0]
-    if not holder.startswith(f"{workload.name}-") or not state.is_missing("Pod", lease.namespace, holder):
+    if not is_pod_name_of(holder, workload) or not state.is_missing("Pod", lease.namespace, holder):
         return None
     renewed = lease.text("spec", "renewTime") or "(not set)"
     evidence = (f"{lease.ref}, spec.holderIdentity: {held_by}", f"{lease.ref}, spec.renewTime: {renewed}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
-from holmes.kubernetes.fields import integer, moment, text, written
+from holmes.kubernetes.fields import children, integer, moment, text, written
 from holmes.triage.log_actors import changes_of, records_of, shares_identifier, told_change
 from holmes.triage.log_links import behind_service, failing_name_servers
 from holmes.triage.log_reasons import Reason
@@ -17,6 +17,8 @@ from holmes.triage.log_troubles import REACHED
 if TYPE_CHECKING:
     from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_troubles import Trouble
     from holmes.values.findings import ObjectRef
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _LATER_SECONDS: Final = 180.0
 _SHORTLY_SECONDS: Final = 600.0
 _SOON_SECONDS: Final = 60.0
+_MOST_LINES: Final = 400
 _OF_SERVERS: Final[frozenset[LineKind | None]] = frozenset({
     "out of memory", "disk full", "pool exhausted", "queue full", "lock", "read only file system",
 })  # fmt: skip
@@ -69,7 +72,7 @@ def only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[Ob
     records = list(records_of(last, next(story for key, story in stories_of(state, last.workload) if key == last.key)))
     words = {word for record in records for word in _POD.findall(record)}
     told = [pod for pod in pods if {pod.name, pod.text("status", "podIP")} & words]
-    if len(pods) < 2 or len(told) != 1 or len(records) < OFTEN:
+    if len(pods) < 2 or len(told) != 1 or len(records) < OFTEN or _is_pinned(state, last, told[0]):
         return None, None
     pod = told[0]
     address = pod.text("status", "podIP")
@@ -89,6 +92,15 @@ def stuck_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tupl
                     words = f"the log of {workload.ref} says {pattern.count} times: {said}"
                     return workload.ref, Reason(culprit=workload.ref, words=words, evidence=shown)
     return None, None
+
+
+def _is_pinned(state: ClusterState, last: Trouble, pod: ClusterObject) -> bool:
+    """Return whether a client named this pod also in the healthy time: all its calls use one connection to it."""
+    story = next(story for key, story in stories_of(state, last.workload) if key == last.key)
+    names = {pod.name, pod.text("status", "podIP")}
+    healthy = story.lines[: last.group.first_number - 1][-_MOST_LINES:] if last.group.sudden else ()
+    told = [found for line in healthy if (found := names.intersection(_POD.findall(line)))]
+    return len(told) >= OFTEN
 
 
 def changed_itself(state: ClusterState, trouble: Trouble) -> bool:
@@ -129,7 +141,7 @@ def ended_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tupl
     group = last.group
     for workload in behind_service(state, service) if group.kind in REACHED and group.first else ():
         for pod in state.pods_of(workload):
-            for each in containers_of(pod):
+            for each in _serving(pod):
                 at = moment(text(each.last_terminated, "finishedAt")) or 0.0
                 if -_SOON_SECONDS <= group.first - at <= _LATER_SECONDS:
                     why = text(each.last_terminated, "reason") or "Error"
@@ -138,6 +150,12 @@ def ended_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tupl
                     shown = (f"{pod.ref}, container {each.name}, lastState: {how}",)
                     return workload.ref, Reason(culprit=workload.ref, words=words, evidence=shown)
     return None, None
+
+
+def _serving(pod: ClusterObject) -> tuple[Container, ...]:
+    """Return the containers of a pod that serve requests: those with ports, or else all."""
+    every = tuple(containers_of(pod))
+    return tuple(each for each in every if children(each.spec, "ports")) or every
 
 
 def _continues(story: LogStory, group: LogGroup) -> bool:

@@ -35,6 +35,7 @@ _NAME_LABELS: Final = ("app", "app.kubernetes.io/name", "app.kubernetes.io/insta
 _WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"})
 _LEAST_CHARACTERS: Final = 4
 _CLOSE: Final = 0.75
+_SHORT_PART: Final = 3
 
 
 class Names:
@@ -208,11 +209,16 @@ def is_product(kind: str) -> bool:
 
 
 def alike(one: str, other: str) -> float:
-    """Return how similar two names are. `node-1` and `node-2` are not, and neither are `api` and `api-db`."""
+    """Return how similar two names are. `node-1` and `node-2` are not, and neither are `api` and `api-db`.
+
+    A short part such as a place or a stage tells one object from another: `gateway-eu` is not `gateway-us`.
+    """
     if re.findall(r"\d+", one) != re.findall(r"\d+", other):
         return 0.0
     parts, others = set(one.split("-")), set(other.split("-"))
     if parts < others or others < parts:
+        return 0.0
+    if parts & others and any(len(each) <= _SHORT_PART for each in parts ^ others):
         return 0.0
     return difflib.SequenceMatcher(a=one, b=other).ratio()
 

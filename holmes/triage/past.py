@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.node_users import pods_on
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import duration, integer, moment, text, written
+from holmes.previews.severity import WARNING, severity_of
 from holmes.triage.asked import look_about
 from holmes.triage.states import restarts
 from holmes.triage.vocabulary import word_list
@@ -25,6 +27,8 @@ NOW_SECONDS: Final = 600.0
 _JUST_NOW_SECONDS: Final = 60.0
 _TOLERANCE_SECONDS: Final = 900.0
 _QUOTED: Final = 240
+_LOST: Final = 255
+"""The exit code of a container whose end the runtime has not seen."""
 _ENDS: Final = frozenset({"crash", "memory"})
 _STEADY: Final = word_list("steady")
 
@@ -115,13 +119,30 @@ def last_end(asked: Asked, named: Named) -> FirstLook | None:
     number = sum(map(restarts, {each.pod for each in found}))
     ago = duration(asked.state.now - ended.at)
     summary = f"{ended.told[0].upper()}{ended.told[1:]}. That was {ago} ago; {number} restarts so far, and it runs now."
-    caused = asked.question.asks("why") and (ended.reason == "OOMKilled" or ended.log)
-    look = look_about(asked, named, "cause_found" if caused else "answered", summary)
+    node = _ended_with_node(asked, ended)
+    tells = bool(ended.log) and severity_of(ended.log) >= WARNING
+    caused = asked.question.asks("why") and (ended.reason == "OOMKilled" or tells or node is not None)
+    together = f" Containers of other workloads on {node.ref} were lost at the same time." if node is not None else ""
+    look = look_about(asked, named, "cause_found" if caused else "answered", f"{summary}{together}")
     if not caused:
         return look
-    culprit = asked.state.workload_of(ended.pod).ref
+    culprit = node.ref if node is not None else asked.state.workload_of(ended.pod).ref
     evidence = (f"{ended.pod.ref}, container {ended.container}, lastState: {ended.reason}, exit code {ended.code}",)
     return replace(look, severity="warning", culprit=str(culprit), evidence=evidence)
+
+
+def _ended_with_node(asked: Asked, ended: _End) -> ClusterObject | None:
+    """Return the node of a container that was lost together with those of other workloads: it was restarted."""
+    node = asked.state.get("Node", "", ended.pod.text("spec", "nodeName"))
+    own = asked.state.workload_of(ended.pod)
+    others = (
+        integer(each.last_terminated, "exitCode") == _LOST
+        and abs((moment(text(each.last_terminated, "finishedAt")) or 0.0) - ended.at) <= _JUST_NOW_SECONDS
+        for pod in (pods_on(asked.state, node) if node is not None and ended.code == _LOST else ())
+        if asked.state.workload_of(pod) is not own
+        for each in containers_of(pod)
+    )
+    return node if any(others) else None
 
 
 def _none(asked: Asked, named: Named, found: list[_End]) -> FirstLook | None:

@@ -175,9 +175,15 @@ class LogGroup:
         return self.kind is not None or age <= _CHRONIC_SECONDS
 
     def is_end(self, now: float) -> bool:
-        """Return whether a busy log ended with these lines long ago, as that of a program that no longer works."""
+        """Return whether a busy log ended with these lines long ago, as that of a program that no longer works.
+
+        A program that worked for a shorter time than it is silent can have pauses, for example a nightly batch.
+        """
+        silent = now - self.last
         return (
-            0 < _ENDED_STEPS * self.pace < now - self.last and self.weight in ("kind", "error") and not self.of_client
+            0 < _ENDED_STEPS * self.pace < silent <= self.last - self.began
+            and self.weight in ("kind", "error")
+            and not self.of_client
         )
 
     @property

@@ -83,7 +83,8 @@ _ENTERED: Final = expression(
 """Words about a state that lasts until another line says that it is over."""
 _LEFT: Final = expression(
     r"(?i)\bcleared\b|\bresum(?:ed|ing)\b|\brecover(?:ed|y)\b|\bback (?:online|up|to)\b|\bleft\b"
-    r"|\bcircuit\b.{0,60}\bclosed\b|\bno longer\b|\bhealthy\b|\bre-?enabled\b|\bunblocked\b|\bsucceeded\b"
+    r"|\b(?:circuit|breaker)\b.{0,60}\b(?:closed|reset|half-?open)\b|\bno longer\b|\bhealthy\b|\bre-?enabled\b"
+    r"|\bunblocked\b|\bsucceeded\b"
 )
 _RETRIED: Final = expression(
     r"(?i)\battempts? \d|\bretry\w*|\btrying again\b|\bwill be (?:retried|tried again)\b|\bretries\b"

@@ -37,6 +37,7 @@ _WORDS: Final[dict[Shortage, re.Pattern[str]]] = {
     "memory": re.compile(r"(?i)\bmem(?:ory)?\b|\brss\b|\bheap\b|\bcache\b|\ballocat"),
 }
 _RESOURCES: Final[dict[Shortage, str]] = {"disk": "ephemeral-storage", "memory": "memory"}
+_ON_NODE: Final = frozenset({"hostPath", "emptyDir"})
 _LEAST_BYTES: Final = Decimal(1024) ** 3
 _LEAST_SHARE: Final = Decimal("0.05")
 _POWERS: Final = {"K": 1, "M": 2, "G": 3, "T": 4}
@@ -112,7 +113,8 @@ def _told_by_log(state: ClusterState, pod: ClusterObject, shortage: Shortage) ->
             continue
         log = state.log_of(pod, container.name, previous=False) or ""
         for line in reversed(log.splitlines()[-_MOST_LINES:]):
-            sizes = [_bytes(match) for match in _SIZE.finditer(line)] if _WORDS[shortage].search(line) else []
+            told = _WORDS[shortage].search(line) and not (shortage == "disk" and _is_elsewhere(container, line))
+            sizes = [_bytes(match) for match in _SIZE.finditer(line)] if told else []
             if sizes:
                 owner = state.workload_of(pod)
                 yield NodeUser(
@@ -122,6 +124,18 @@ def _told_by_log(state: ClusterState, pod: ClusterObject, shortage: Shortage) ->
                     evidence=log_line(pod, container.name, line.strip(), previous=False),
                 )
                 break
+
+
+def _is_elsewhere(container: Container, line: str) -> bool:
+    """Return whether a line is about an address, or about a path in a volume that is not on the node's disk."""
+    remote = {
+        text(volume, "name")
+        for volume in container.pod.children("spec", "volumes")
+        if not _ON_NODE.intersection(volume)
+    }
+    mounts = children(container.spec, "volumeMounts")
+    paths = (text(mount, "mountPath") for mount in mounts if text(mount, "name") in remote)
+    return "://" in line or any(re.search(rf"(?<![\w/]){re.escape(path)}(?![\w-])", line) for path in paths if path)
 
 
 def _beyond(size: Decimal, request: JsonValue) -> Decimal:

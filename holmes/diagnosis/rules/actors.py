@@ -10,6 +10,7 @@ from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.actors import commands, deployment_named, last_write, who_changed
 from holmes.diagnosis.facts.changes import replica_sets_newest_first, template_differences
 from holmes.diagnosis.facts.edges import consumer_logs, newest_lines
+from holmes.diagnosis.facts.pods import is_pod_name_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment
 
@@ -93,6 +94,8 @@ def restarted_again_and_again(state: ClusterState) -> Iterator[Fault]:
         _, manager = last_write(deployment, "f:template")
         named = deployment_named(state, manager, deployment) if manager and actor is None else None
         by = actor.ref if actor is not None else named.ref if named is not None else None
+        if actor is None and manager.startswith("kubectl"):
+            continue  # a person restarts what is in trouble already, so the restarts are not its cause
         if by is None and any(_OF_CONTENT.search(each.path) for each in changes):
             continue
         words = actor.words if actor is not None else f"{manager} writes its template" if manager else ""
@@ -165,6 +168,6 @@ def _owner_of(state: ClusterState, lease: ClusterObject, holder: str) -> Cluster
         return None
     for kind in ("Deployment", "StatefulSet"):
         for workload in state.of(kind, lease.namespace):
-            if holder.startswith(f"{workload.name}-") and state.pods_of(workload):
+            if is_pod_name_of(holder, workload) and state.pods_of(workload):
                 return workload
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence
 
 _REJECTIONS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
+_MAKES: Final = re.compile(
+    r"(?i)(?<![a-z])(?:apply|patch|create|replace|edit|set|put|post|renew|rotat|refresh|issu|writ|updat|generat|mint|sync"
+    r"|log-?in|fetch|token|push|acme|certbot|get-)"
+)
 
 
 @Row(
@@ -47,6 +52,7 @@ def no_longer_renewed(state: ClusterState) -> Iterator[Fault]:
     for template in pod_templates(state):
         producer = template.workload
         named = [place for place in _words(template) if (producer.namespace, place.value) in users]
+        named = named if _makes_something(template) else []
         stop = stop_of_producer(state, producer) if named and producer.kind == "CronJob" else None
         for place in named if stop is not None else ():
             for user in dict.fromkeys(users[producer.namespace, place.value]):
@@ -66,6 +72,17 @@ def no_longer_renewed(state: ClusterState) -> Iterator[Fault]:
                     because=stop.because,
                     since=group.first or None,
                 )
+
+
+def _makes_something(template: PodTemplate) -> bool:
+    """Return whether the name, the image or the command of a workload speaks of making or writing something.
+
+    One that only reads a Secret, for example for a report or a backup, renews nothing.
+    """
+    containers = children(template.spec, "containers")
+    told = [word for each in containers for word in (*texts(each, "command"), *texts(each, "args"))]
+    images = [text(each, "image").rpartition("/")[2] for each in containers]
+    return any(_MAKES.search(each) for each in (template.workload.name, *images, *told))
 
 
 def _words(template: PodTemplate) -> Iterator[Evidence]:

@@ -102,6 +102,8 @@ _NODE_LOCAL: Final = "169.254.20.10"
 _LOG_FAULTS: Final = re.compile(
     r"(?i)Error during parsing|Loop .*detected for zone|plugin/errors.*(?:SERVFAIL|i/o timeout|refused)"
 )
+_SEVERAL_QUERIES: Final = 3
+"""Single failed queries for outside domains are usual for a name server that works."""
 
 
 def _service(state: ClusterState) -> ClusterObject | None:
@@ -292,8 +294,9 @@ def _logs(state: ClusterState) -> Iterator[tuple[ClusterObject, Evidence]]:
                 for previous in (False, True):
                     name = text(container, "name")
                     log = state.logs.get(LogKey(pod=pod.ref, container=name, previous=previous), "")
-                    line = next((line for line in reversed(log.splitlines()) if _LOG_FAULTS.search(line)), None)
-                    if line is not None:
+                    told = [line for line in log.splitlines() if _LOG_FAULTS.search(line)]
+                    line = told[-1] if told else ""
+                    if told and (len(told) >= _SEVERAL_QUERIES or "plugin/errors" not in line):
                         yield pod, log_line(pod, name, line.strip(), previous=previous)
 
 

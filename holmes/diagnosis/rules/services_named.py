@@ -18,7 +18,7 @@ from holmes.diagnosis.facts.stale_settings import old_host
 from holmes.diagnosis.facts.templates import labels_of, template_of
 from holmes.diagnosis.facts.typos import governing_service, hint, intended_service, nearest, workload_named
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import children, integer, matches_map, texts
+from holmes.kubernetes.fields import children, integer, matches_map, text, texts
 from holmes.values.findings import Evidence
 
 if TYPE_CHECKING:
@@ -122,8 +122,10 @@ def _is_old(state: ClusterState, pod: ClusterObject) -> bool:
 
 
 def _resolves_otherwise(consumer: ClusterObject, host: str) -> bool:
-    """Return whether the host is defined in the pod (hostAliases) or is one of the workload's own pods."""
+    """Return whether the host is defined in the pod, is one of its own, or can be in the search domains of its node."""
     spec = template_of(consumer).spec
+    if "." not in host and (texts(spec, "dnsConfig", "searches") or text(spec, "dnsPolicy") in ("Default", "None")):
+        return True
     aliases = {name for alias in children(spec, "hostAliases") for name in texts(alias, "hostnames")}
     return host in aliases or host.partition(".")[0].rpartition("-")[0] == consumer.name or host == consumer.name
 
