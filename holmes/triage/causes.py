@@ -6,6 +6,7 @@ Otherwise the answer is that the cause was not found. Other incidents are mentio
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from holmes.kubernetes.fields import matches_map, moment, text_map
 from holmes.triage.asked import is_acute, line_of, look_about, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.connections import connections, identity
+from holmes.triage.harm import is_about_results, spares
 from holmes.triage.log_blame import OUTDATED, blamed, origin_of
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_links import links_in_logs
@@ -56,6 +58,7 @@ _OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job
 _LATELY_SECONDS: Final = 600.0
 _LEAST_LINES: Final = 3
 _MOST_NAMED: Final = 6
+_LEAST_CHARACTERS: Final = 4
 _NO_FAULT: Final = "No fault was found in "
 
 
@@ -149,7 +152,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     if logged is not None:
         return blamed(asked, logged, named)
     reason = waits_for(asked.state, named.objects) if asked.question.wants_cause and not is_past(asked) else None
-    if reason is not None:
+    if reason is not None and _is_about(asked, reason.culprit):
         return from_reason(asked, named, reason)
     noted = next((each for each in candidates if _is_deliberate(asked, each, own)), None)
     if noted is not None:
@@ -168,6 +171,16 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     upstream = [each.incident for each in candidates if not each.own and each.incident.severity == "critical"]
     look = told_by_clients(asked, named) or without_cause(asked, named, upstream)
     return replace(look, notes=(*look.notes, *_noted(candidates)))
+
+
+def _is_about(asked: Asked, setting: ObjectRef) -> bool:
+    """Return whether a complaint is about an old state, a change, or what a setting holds by its name and its keys."""
+    question, each = asked.question, asked.state.find(setting)
+    if question.asks("changes") or not word_list("outdated").isdisjoint(question.words) or not question.asks("why"):
+        return True
+    keys = text_map(each.body, "data") if each is not None and each.kind == "ConfigMap" else {}
+    held = {part for key in keys for part in re.split(r"[^a-z]+", key.lower()) if len(part) >= _LEAST_CHARACTERS}
+    return setting.name in question.words or not held.isdisjoint(question.words)
 
 
 def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
@@ -220,7 +233,9 @@ def _stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:
 
 def _may_be_stopped(asked: Asked, each: ClusterObject) -> bool:
     """Return whether a stop explains the symptoms. A cordoned node is ready, and a suspended job is not slow."""
-    symptoms = asked.question.symptoms - {"image", "memory"}
+    if is_about_results(asked.question):
+        return False
+    symptoms = asked.question.symptoms - ({"image"} if each.kind == "Node" else {"image", "memory"})
     expected = _OF_STOPS - {"ready"} if each.kind == "Node" else _OF_STOPS
     return not symptoms or bool(symptoms & expected)
 
@@ -270,7 +285,8 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     incident = candidate.incident
     if incident.severity == "info":  # what is over explains the time when it happened
         return candidate.own and asked.question.wants_cause and happened_then(asked, incident)
-    if _is_over(asked, named, incident) or not is_acute(asked, incident):
+    unharmed = spares(asked.state, asked.question, incident, named.objects)
+    if unharmed or _is_over(asked, named, incident) or not is_acute(asked, incident):
         return False
     if candidate.own:
         return True

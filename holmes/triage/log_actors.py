@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
-from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
-from holmes.diagnosis.facts.references import references_of
-from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import written
 from holmes.triage.log_links import behind_service
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
+from holmes.triage.recent_changes import changes_of, shares_identifier, told_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,11 +41,6 @@ CONTENDED: Final[frozenset[LineKind | None]] = frozenset({
 })  # fmt: skip
 """Kinds of trouble of a server that one of its clients can cause."""
 _CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden"})
-_IDENTIFIER: Final = re.compile(
-    r"(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+)(?![A-Za-z0-9_-])"
-    r"|\b(?i:from|join|into|update|table|on|schema|relation|index|column)\b [`\"']?([A-Za-z_]\w{3,60})"
-)
-"""A compound word such as `super_read_only`, or the name of a table."""
 _PATH_PART: Final = re.compile(r"(?<![\w:/-])([a-z_][\w-]{4,60})(?=/)")
 _FULL: Final = re.compile(r"(?i)\bqueue\b.{0,80}\b(?:full|length limit|max-length)\b")
 _ALTERED: Final = re.compile(
@@ -55,10 +48,18 @@ _ALTERED: Final = re.compile(
     r"|migrat(?:e|ed|ing)|upgrad(?:e|ed|ing)|replac(?:e|ed|ing)|mov(?:e|ed|ing)|remov(?:e|ed|ing)|lock(?:ed|ing)?)\b"
 )
 """Words about a change of data or of a schema."""
-_LOADED: Final = re.compile(
+LOADED: Final = re.compile(
     r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\bholding\b|\brate.?limit|\btoo many\b|\bshed\b|\boverload|\bin-?flight\b"
     r"|\bsaturat|\bbusy\b|\bbacklog\b|\bthrottl|\bqueue\b|\bslots?\b|\bquota\b|\blimit\b|\bslow\b|\bblocked\b"
 )
+"""Words about load, locks and limits."""
+_WAITS: Final = re.compile(r"(?i)\bcancell?(?:ing|ed)\b|\bwait(?:s|ing)\b|\btime(?:d )?-?out\b|\bvictim\b")
+_HOLDS: Final = re.compile(r"(?i)\bhold|\bheld\b|\bblock(?:ed by|er|ing)\b|\blocked by\b|\bowne[rd]\b")
+"""Words about who holds a lock. A line that only tells who waits for it names a victim."""
+_CONNECTS: Final = re.compile(r"(?i)\bconnection (?:authorized|received|accepted|opened)\b|\blogged in\b|\bauthenticat")
+_OF_COPIES: Final = re.compile(r"(?i)\b(?:dump|backup|archive|snapshot|cop(?:y|ies)|file|log)s?\b")
+"""Copies that a Job can tidy without a change of the data itself."""
+_GROWN: Final = 1.5
 _REJECTED: Final = re.compile(r"(?i)\b40[13]\b|\breject|\bdenied\b|\bunauthori[sz]ed|\bexpired?\b")
 _NAME: Final = re.compile(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")
 _AMOUNT: Final = re.compile(r"(?<![\w./-])([A-Za-z0-9][\w-]{1,62})[\"']?(?:\s?[:=(]\s?\"?|\s)(\d{1,12})\b")
@@ -90,13 +91,14 @@ def actor_of(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]
         return None
     names = _clients(state, trouble.workload)
     records = list(records_of(trouble, story))
-    told = [(each, amounts) for each in records if _LOADED.search(each) and (amounts := _amounts(each, names))]
+    told = [(each, amounts) for each in records if LOADED.search(each) and (amounts := _amounts(each, names))]
     if told:
-        ref, line = _largest(*told[-1])
+        usual = [_amounts(line, names) for line in _lines_before(story, trouble)]
+        ref, line = _largest(*told[-1], usual)
     else:
         others = {name: ref for name, ref in names.items() if ref not in callers}
         rejects = trouble.group.kind in _CREDENTIALS or _REJECTED.search(records[-1]) if records else False
-        loaded = trouble.group.kind in CONTENDED or (records and _LOADED.search(records[-1]))
+        loaded = trouble.group.kind in CONTENDED or (records and LOADED.search(records[-1]))
         ref, line = _only_one(trouble, records, others, story) if loaded or (rejects and works) else (None, "")
     if ref is None:
         return None
@@ -119,7 +121,7 @@ def _only_one(
     trouble: Trouble, records: Sequence[str], names: dict[str, ObjectRef], story: LogStory
 ) -> tuple[ObjectRef | None, str]:
     """Return the only client that the lines of the trouble name, or new lines just before it."""
-    told = [line for record in records for line in record.split("\n")]
+    told = [line for record in records for line in record.split("\n") if not _names_victim(line)]
     for lines in (told, list(_of_holders(records, story)), list(_new_lines(story, trouble))):
         found: dict[ObjectRef, str] = {}
         for line in lines:
@@ -129,6 +131,10 @@ def _only_one(
         if found:
             break
     return None, ""
+
+
+def _names_victim(line: str) -> bool:
+    return bool(_WAITS.search(line)) and not _HOLDS.search(line) and "lock" in line.lower()
 
 
 _CLIENTS: Final[WeakKeyDictionary[ClusterState, dict[str, ObjectRef]]] = WeakKeyDictionary()
@@ -181,11 +187,20 @@ def _amounts(record: str, names: dict[str, ObjectRef]) -> dict[ObjectRef, int]:
     return {ref: number for ref, number in found if ref is not None}
 
 
-def _largest(record: str, amounts: dict[ObjectRef, int]) -> tuple[ObjectRef | None, str]:
-    """Return the client with by far the largest amount."""
+def _lines_before(story: LogStory, trouble: Trouble) -> Sequence[str]:
+    """Return the lines of the healthy time before a trouble."""
+    first = trouble.group.first_number
+    return story.lines[max(0, first - _MOST_LINES) : first - 1] if trouble.group.sudden else ()
+
+
+def _largest(
+    record: str, amounts: dict[ObjectRef, int], usual: Sequence[dict[ObjectRef, int]]
+) -> tuple[ObjectRef | None, str]:
+    """Return the client with by far the largest amount, unless it had about the same in the healthy time."""
     ranked = sorted(amounts.items(), key=lambda each: -each[1])
     most, next_most = ranked[0][1], ranked[1][1] if len(ranked) > 1 else 0
-    return (ranked[0][0], record) if most > 1 and most >= _DOMINANT * max(1, next_most) else (None, "")
+    grown = most >= _GROWN * max((each.get(ranked[0][0], 0) for each in usual), default=0)
+    return (ranked[0][0], record) if most > 1 and grown and most >= _DOMINANT * max(1, next_most) else (None, "")
 
 
 def records_of(trouble: Trouble, story: LogStory) -> Iterator[str]:
@@ -216,7 +231,8 @@ def _new_lines(story: LogStory, trouble: Trouble) -> Iterator[str]:
         if not pattern.numbers or pattern.is_cause:
             continue
         begun = story.time_of(pattern.numbers[0])
-        if begun and first - _SHORTLY_SECONDS <= begun <= first + _AFTER_SECONDS:
+        connects = _CONNECTS.search(pattern.last_line)
+        if begun and not connects and first - _SHORTLY_SECONDS <= begun <= first + _AFTER_SECONDS:
             yield pattern.last_line
 
 
@@ -231,10 +247,10 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
         consumer = edge.consumer
         if consumer.ref in path or consumer.ref == trouble.workload.ref:
             continue
-        for what, at in changes_of(state, consumer):
+        for what, at in changes_of(state, consumer, restarts=False):
             if 0 <= first - at <= _SHORTLY_SECONDS:
                 found[consumer.ref].append(f"{what} at {written(at)}")
-        said = told_change(state, consumer, first) if consumer.ref not in found else None
+        said = told_change(state, consumer, first, trouble.group.record) if consumer.ref not in found else None
         if said is not None:
             told.append(said)
     if len(found) != 1:
@@ -242,16 +258,6 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
     ((ref, changes),) = found.items()
     words = f"{ref}, which also uses {service}, {changes[0]}, just before it began"
     return Reason(culprit=ref, words=words, evidence=(f"{ref}: {changes[0]}",))
-
-
-def shares_identifier(one: str, other: str) -> bool:
-    """Return whether two texts contain the same name of a setting, a table or a column."""
-    return not _identifiers(one).isdisjoint(_identifiers(other))
-
-
-def _identifiers(text: str) -> set[str]:
-    found = (word for match in _IDENTIFIER.findall(text) for word in match)
-    return {word.lower().replace("-", "_") for word in found if word}
 
 
 def client_by_path(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]) -> Reason | None:
@@ -282,7 +288,8 @@ def stopped_client(state: ClusterState, trouble: Trouble, path: Sequence[ObjectR
         for edge in edges(state).get(service, ()):
             for each in troubles_of(state, edge.consumer) if edge.consumer.ref not in path else ():
                 story = dict(stories_of(state, edge.consumer))[each.key]
-                if each.group.weight in ("kind", "error") and _ended_with(story, each):
+                earlier = each.group.first <= trouble.group.first or not trouble.group.first
+                if earlier and each.group.weight in ("kind", "error") and _ended_with(story, each):
                     found.setdefault(edge.consumer.ref, f"{each.quote}; its usual lines end there")
     if len(found) != 1:
         return None
@@ -310,7 +317,7 @@ def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
             ran = pod.created <= first and first - pod.created <= _RAN_SECONDS
             for container in containers_of(pod) if ran else ():
                 log = state.log_of(pod, container.name, previous=False) or ""
-                told = (line for line in log.splitlines() if _ALTERED.search(line))
+                told = (line for line in log.splitlines() if _ALTERED.search(line) and not _OF_COPIES.search(line))
                 line = next((each for each in told if shares_identifier(each, trouble.group.record)), "")
                 if line:
                     found[job.ref] = (f"{pod.ref}, log of container {container.name}", line)
@@ -319,25 +326,3 @@ def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
     ((ref, (place, line)),) = found.items()
     words = f"{ref} ran just before, and its log says: {quoted(line)}"
     return Reason(culprit=ref, words=words, evidence=(f"{place}: {quoted(line)}",))
-
-
-def told_change(state: ClusterState, workload: ClusterObject, at: float) -> Reason | None:
-    """Return the workload as the reason of what began at a time if its log tells of a change just before."""
-    for key, story in stories_of(state, workload):
-        line = story.change_before(at) if at else ""
-        if line:
-            words = f"just before, the log of {workload.ref} says: {quoted(line)}"
-            shown = f"{key.pod}, log of container {key.container}: {quoted(line)}"
-            return Reason(culprit=workload.ref, words=words, evidence=(shown,))
-    return None
-
-
-def changes_of(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[str, float]]:
-    """Yield what changed about a workload, and when: its newest pod, and what its containers read."""
-    pods = [pod for pod in state.pods_of(workload) if pod.created]
-    if pods:
-        yield "was started", max(pod.created for pod in pods)
-    for reference in references_of(template_of(workload).spec):
-        each = state.get(reference.kind, workload.namespace, reference.name)
-        if each is not None and reference.kind in ("ConfigMap", "Secret") and edited_at(each) > each.created + 1:
-            yield f"got a change of {each.ref}", edited_at(each)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.triage.blame import from_logs, with_cause
 from holmes.triage.connections import connections
+from holmes.triage.harm import leaves_serving
 from holmes.triage.log_evidence import CREDENTIALS
 from holmes.triage.names import names_of
 from holmes.triage.past import was_there
@@ -38,6 +39,7 @@ def _behind_logs(asked: Asked, logged: LogCause, *, of_scope: bool) -> Incident 
         return maker
     if len(logged.path) > 1:  # the object to which the logs lead says why it does not answer
         owned = (each for each in critical if logged.culprit in (each.culprit, *each.affected))
+        owned = (each for each in owned if not leaves_serving(asked.state, each, [logged.culprit]))
         return next(owned, None) or next(_of_clients(asked, logged, found), None)
     named = (each for each in critical if of_scope and _names(logged.troubles[0].group.record, each))
     return next(named, None) or next(_of_clients(asked, logged, found), None)

@@ -36,6 +36,11 @@ _OBJECT: Final = re.compile(
     rf"(?i)\b({'|'.join(_KINDS)})s?[ /:=]{{1,2}}[\"']?((?:[a-z0-9-]{{1,63}}/)?[a-z0-9][a-z0-9.-]{{1,80}})"
 )
 _WORD: Final = re.compile(r"(?<![\w./@-])[a-z][a-z0-9-]{1,61}[a-z0-9](?![\w@-]|\.\w)")
+_OTHER_THING: Final = re.compile(
+    r"(?i)\b(?:flags?|features?|topics?|experiments?|tables?|index|index(?:es)?|buckets?|roles?|groups?|variants?"
+    r"|databases?|schemas?|labels?|exchanges?)[ =:]{1,2}[\"']?[a-z][\w-]+"
+)
+"""The name of something else than a Service, with the noun that introduces it."""
 _DNS_PORT: Final = 53
 _MOST_HOPS: Final = 4
 
@@ -102,7 +107,7 @@ def _by_name(state: ClusterState, trouble: Trouble, record: str) -> Iterator[Obj
     """
     configured = {use.service.name: use.service for use, _ in workload_hosts(state, trouble.workload)}
     told = set(_WORD.findall(record))
-    for word in dict.fromkeys(_WORD.findall(trouble.group.record)):
+    for word in dict.fromkeys(_WORD.findall(_OTHER_THING.sub(" ", trouble.group.record))):
         service = configured.get(word)
         if service is None and "-" in word and word in told:
             each = state.get("Service", trouble.workload.namespace, word)

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
 from holmes.diagnosis.facts.pods import containers_of
-from holmes.kubernetes.fields import integer, moment, text, written
-from holmes.triage.log_actors import changes_of, records_of, shares_identifier, told_change
-from holmes.triage.log_links import behind_service
+from holmes.kubernetes.fields import children, integer, moment, text, written
+from holmes.triage.log_actors import records_of
+from holmes.triage.log_links import behind_service, name_servers
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import REACHED
+from holmes.triage.recent_changes import changes_of, shares_identifier, told_change
 
 if TYPE_CHECKING:
     from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_troubles import Trouble
     from holmes.values.findings import ObjectRef
@@ -27,10 +30,12 @@ _OF_SERVERS: Final[frozenset[LineKind | None]] = frozenset({
     "out of memory", "disk full", "pool exhausted", "queue full", "lock", "read only file system",
 })  # fmt: skip
 """Kinds that a server answers about itself."""
-_STATE: Final = re.compile(
+_REGULAR_SECONDS: Final = 3_600.0
+_MOST_LINES: Final = 1_000
+SERVER_STATE: Final = re.compile(
     r"\b(?:READONLY|NOREPLICAS|MISCONF|LOADING|CLUSTERDOWN|MASTERDOWN) [A-Z]|database system is "
     r"|read-only (?:transaction|option)|[Nn]ot ?(?:[Ww]ritable)? ?[Pp]rimary"
-    r"|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
+    r"|\bOOM command not allowed\b|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
 )
 """The words with which a server answers that its own state keeps it from serving."""
 _LONG: Final = re.compile(r"(?<![\w.])\d{4,} ?ms\b|(?<![\w.])\d{2,4}(?:\.\d+)? ?s(?:ec|econds)?\b")
@@ -45,14 +50,17 @@ def blamed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> Obj
     group = last.group
     if group.kind == "tls" and _OTHER_NAME.search(group.record):
         return workloads[0].ref if workloads else service
-    if (group.kind in _OF_SERVERS or _STATE.search(group.record)) and workloads:
+    if (group.kind in _OF_SERVERS or SERVER_STATE.search(group.record)) and workloads:
         return workloads[0].ref
     if group.kind not in REACHED and group.weight != "status":
         return None
     if not workloads:
         return service
-    continues = any(_continues(story, group) for workload in workloads for _, story in stories_of(state, workload))
-    return None if continues else workloads[0].ref
+    stories = [story for workload in workloads for _, story in stories_of(state, workload)]
+    if not stories and service in name_servers(state):  # many name servers write no log
+        return workloads[0].ref
+    silent = any(_fell_silent(story, group) for story in stories) and not any(_continues(one, group) for one in stories)
+    return workloads[0].ref if silent else None
 
 
 def only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
@@ -64,6 +72,11 @@ def only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[Ob
     if len(pods) < 2 or len(told) != 1 or len(records) < OFTEN:
         return None, None
     pod = told[0]
+    own = {pod.name, pod.text("status", "podIP")}
+    others = {word for each in pods if each is not pod for word in (each.name, each.text("status", "podIP"))}
+    story = next(story for key, story in stories_of(state, last.workload) if key == last.key)
+    if _was_pinned(story, last.group.first_number, own, others):
+        return None, None
     address = pod.text("status", "podIP")
     words_of = f"all these lines are about {pod.ref} ({address}), one of {len(pods)} pods behind {service}"
     return pod.ref, Reason(culprit=pod.ref, words=words_of, evidence=(f"{pod.ref}, status.podIP: {address}",))
@@ -96,7 +109,7 @@ def changed_server(
             if 0 <= last.group.first - at <= _SHORTLY_SECONDS:
                 words = f"{workload.ref} {what} at {written(at)}, just before"
                 return workload.ref, Reason(culprit=workload.ref, words=words, evidence=(f"{workload.ref} {what}",))
-        said = told_change(state, workload, last.group.first)
+        said = told_change(state, workload, last.group.first, last.group.record)
         if said is not None and (named or _depends(last) or shares_identifier(said.words, last.group.record)):
             return workload.ref, said
     return None, None
@@ -107,7 +120,7 @@ def ended_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tupl
     group = last.group
     for workload in behind_service(state, service) if group.kind in REACHED and group.first else ():
         for pod in state.pods_of(workload):
-            for each in containers_of(pod):
+            for each in _serving(pod):
                 at = moment(text(each.last_terminated, "finishedAt")) or 0.0
                 if -_SOON_SECONDS <= group.first - at <= _LATER_SECONDS:
                     why = text(each.last_terminated, "reason") or "Error"
@@ -116,6 +129,26 @@ def ended_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tupl
                     shown = (f"{pod.ref}, container {each.name}, lastState: {how}",)
                     return workload.ref, Reason(culprit=workload.ref, words=words, evidence=shown)
     return None, None
+
+
+def _fell_silent(story: LogStory, group: LogGroup) -> bool:
+    """Return whether a log had lines in the hour before the trouble. A server that never writes is always silent."""
+    if not group.first:
+        return bool(story.heads)
+    since = group.first - _REGULAR_SECONDS
+    return sum(since <= story.time_of(number) <= group.first + _LATER_SECONDS for number in story.heads) > 0
+
+
+def _serving(pod: ClusterObject) -> list[Container]:
+    """Return the containers that can serve: those with ports, or all if none has any."""
+    found = list(containers_of(pod))
+    return [each for each in found if children(each.spec, "ports")] or found
+
+
+def _was_pinned(story: LogStory, first_number: int, own: set[str], others: set[str]) -> bool:
+    """Return whether the lines of the healthy time also name only this pod, so that nothing distinguishes it."""
+    before = [set(_POD.findall(line)) for line in story.lines[max(0, first_number - _MOST_LINES) : first_number - 1]]
+    return sum(not words.isdisjoint(own) for words in before) >= OFTEN and all(map(others.isdisjoint, before))
 
 
 def _continues(story: LogStory, group: LogGroup) -> bool:
