@@ -38,8 +38,6 @@ def is_about_results(question: Question) -> bool:
 
 def spares(state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]) -> bool:
     """Return whether an incident of a subject cannot explain the behaviour that the question complains about."""
-    if not question.asks("why", "trouble") and _is_only_at_maximum(incident, subjects):
-        return True
     if "IngressClass" in incident.cause and _is_about_some(question):
         return True  # an Ingress without its class never answers
     results = is_about_results(question)
@@ -56,13 +54,6 @@ def _is_about_some(question: Question) -> bool:
     """Return whether only some requests have the symptom: "sometimes", "2 an hour"."""
     rate = any(one in _PER and other in _UNITS for one, other in pairwise(question.words))
     return rate or not word_list("sometimes").isdisjoint(question.words)
-
-
-def _is_only_at_maximum(incident: Incident, subjects: Sequence[ClusterObject]) -> bool:
-    """Return whether an autoscaler has reached its maximum, but all pods that it scales are ready."""
-    autoscaled = incident.culprit.kind == "HorizontalPodAutoscaler" and "maximum" in incident.cause
-    others = [each for each in subjects if each.ref != incident.culprit]
-    return autoscaled and bool(others) and all(map(is_ready, others))
 
 
 def _is_of_scaling(incident: Incident) -> bool:
