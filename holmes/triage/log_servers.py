@@ -57,7 +57,10 @@ def blamed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> Obj
     if not workloads:
         return service
     stories = [story for workload in workloads for _, story in stories_of(state, workload)]
-    if not stories and service in name_servers(state):  # many name servers write no log
+    definite = group.kind == "connection refused"  # nothing listens there, whatever its log says
+    if (not stories and service in name_servers(state)) or (
+        definite and not any(_continues(one, group) for one in stories)
+    ):
         return workloads[0].ref
     silent = any(_fell_silent(story, group) for story in stories) and not any(_continues(one, group) for one in stories)
     return workloads[0].ref if silent else None
