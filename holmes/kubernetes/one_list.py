@@ -29,7 +29,8 @@ _LONGEST_VALUE_CHARACTERS: Final = 16_384
 def slim(body: JsonObject, kind: str) -> JsonObject:
     """Remove large fields from an object.
 
-    - `managedFields` keeps manager, operation, time and the names of the fields of the spec, except for pods.
+    - `managedFields` keeps manager, operation, time and the names of the fields of the spec, except for pods. It also
+      keeps that only metadata was written.
     - A ConfigMap keeps all keys, with at most 16,384 characters of each value.
     - The schema of a CustomResourceDefinition is removed, except for whether it has a status.
     - The last applied configuration is removed.
@@ -55,7 +56,12 @@ def slim(body: JsonObject, kind: str) -> JsonObject:
 
 
 def written_fields(entry: JsonObject) -> dict[str, JsonValue]:
-    """Return the outline of `fieldsV1`: which fields of the spec a manager wrote, without their inner fields."""
+    """Return the outline of `fieldsV1`: which fields of the spec a manager wrote, without their inner fields.
+
+    A manager that wrote only metadata, such as labels, keeps the name of this field.
+    """
+    if set(child(entry, "fieldsV1")) == {"f:metadata"}:
+        return {"fieldsV1": {"f:metadata": {}}}
     names: dict[str, JsonValue] = {name: {} for name in child(entry, "fieldsV1", "f:spec") if name != "."}
     return {"fieldsV1": {"f:spec": names}} if names else {}
 

@@ -90,7 +90,7 @@ def _evidence(incident: Incident) -> Iterator[str]:
 def from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
     """Return the look that quotes the trouble that logs report."""
     if found.doubtful:
-        text = f"{one_sentence(found.sentence)} Which side is at fault cannot be determined."
+        text = f"{one_sentence(found.sentence)} {found.doubt}"
         return replace(look_about(asked, named, "inconclusive", text), evidence=found.evidence)
     begun = found.troubles[0].group.first
     look = look_about(asked, named, "cause_found", one_sentence(found.sentence))

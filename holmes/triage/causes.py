@@ -19,7 +19,9 @@ from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.complaints import states_trouble
 from holmes.triage.connections import connections, identity
 from holmes.triage.gone_pods import told_by_gone_pods
+from holmes.triage.harm import spares
 from holmes.triage.intended import (
+    concerns,
     is_outdated,
     is_scaled,
     may_be_stopped,
@@ -201,7 +203,7 @@ def _of_old_state(asked: Asked, named: Named) -> FirstLook | None:
     if fed is not None:
         return from_reason(asked, named, *fed)
     reason = waits_for(asked.state, named.objects) if _is_troubled(asked.question) else None
-    return from_reason(asked, named, reason) if reason is not None else None
+    return from_reason(asked, named, reason) if reason is not None and concerns(asked, reason.culprit) else None
 
 
 def _is_troubled(question: Question) -> bool:
@@ -279,7 +281,8 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     incident = candidate.incident
     if incident.severity == "info":  # what is over explains the time when it happened
         return candidate.own and asked.question.wants_cause and happened_then(asked, incident)
-    if _is_over(asked, named, incident) or not is_acute(asked, incident):
+    unharmed = spares(asked.state, asked.question, incident, named.objects)
+    if unharmed or _is_over(asked, named, incident) or not is_acute(asked, incident):
         return False
     if candidate.own:
         return True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.schedules import interval_seconds
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import matches_map, moment, text_map
+from holmes.triage.harm import is_about_results
 from holmes.triage.log_blame import OUTDATED
 from holmes.triage.suspicions import fits_rhythm
 from holmes.triage.vocabulary import word_list
@@ -17,13 +19,14 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.subjects import Named
-    from holmes.values.findings import Incident
+    from holmes.values.findings import Incident, ObjectRef
 
 _OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
 """Symptoms that an object can have because it was stopped on purpose."""
 _REGULAR: Final = "W14"
 """The rule that finds CronJobs which change a workload."""
 _SOON_SECONDS: Final = 180.0
+_LEAST_CHARACTERS: Final = 4
 
 
 def replaces_regularly(asked: Asked, incident: Incident, cron_job: ClusterObject) -> bool:
@@ -47,6 +50,16 @@ def says_outdated(asked: Asked) -> bool:
     return not word_list("outdated").isdisjoint(asked.question.words)
 
 
+def concerns(asked: Asked, setting: ObjectRef) -> bool:
+    """Return whether a complaint is about an old state, a change, or what a setting holds by its name and its keys."""
+    question, each = asked.question, asked.state.find(setting)
+    if question.asks("changes") or says_outdated(asked) or not question.asks("why"):
+        return True
+    keys = text_map(each.body, "data") if each is not None and each.kind == "ConfigMap" else {}
+    held = {part for key in keys for part in re.split(r"[^a-z]+", key.lower()) if len(part) >= _LEAST_CHARACTERS}
+    return setting.name in question.words or not held.isdisjoint(question.words)
+
+
 def stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:
     """Yield the objects that can be stopped on purpose: the named ones, and the workloads behind a Service."""
     for each in named.objects:
@@ -60,7 +73,9 @@ def stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:
 
 def may_be_stopped(asked: Asked, each: ClusterObject) -> bool:
     """Return whether a stop explains the symptoms. A cordoned node is ready, and a suspended job is not slow."""
-    symptoms = asked.question.symptoms - {"image", "memory"}
+    if is_about_results(asked.question):
+        return False
+    symptoms = asked.question.symptoms - ({"image"} if each.kind == "Node" else {"image", "memory"})
     expected = _OF_STOPS - {"ready"} if each.kind == "Node" else _OF_STOPS
     return not symptoms or bool(symptoms & expected)
 

@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
-from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
-from holmes.diagnosis.facts.references import references_of
-from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import moment, written
 from holmes.triage.log_links import behind_service
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
+from holmes.triage.recent_changes import changes_of, shares_identifier, told_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,11 +41,6 @@ CONTENDED: Final[frozenset[LineKind | None]] = frozenset({
 })  # fmt: skip
 """Kinds of trouble of a server that one of its clients can cause."""
 _CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden"})
-_IDENTIFIER: Final = re.compile(
-    r"(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+)(?![A-Za-z0-9_-])"
-    r"|\b(?i:from|join|into|update|table|on|schema|relation|index|column)\b [`\"']?([A-Za-z_]\w{3,60})"
-)
-"""A compound word such as `super_read_only`, or the name of a table."""
 _PATH_PART: Final = re.compile(r"(?<![\w:/-])([a-z_][\w-]{4,60})(?=/)")
 _INDEX: Final = re.compile(r"(?i)\bindex(?: concurrently)?(?: if exists)? [`\"']?(\w+(?:\.\w+)?)")
 _DROPPED: Final = re.compile(r"(?i)\b(?:drop(?:s|ped|ping)?|remov(?:e[ds]?|ing)|delet(?:e[ds]?|ing))\b")
@@ -293,10 +286,10 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
         consumer = edge.consumer
         if consumer.ref in path or consumer.ref == trouble.workload.ref or _has_ended(consumer, trouble):
             continue
-        for what, at in changes_of(state, consumer):
+        for what, at in changes_of(state, consumer, restarts=False):
             if 0 <= first - at <= _SHORTLY_SECONDS:
                 found[consumer.ref].append(f"{what} at {written(at)}")
-        said = told_change(state, consumer, first) if consumer.ref not in found else None
+        said = told_change(state, consumer, first, trouble.group.record) if consumer.ref not in found else None
         if said is not None:
             told.append(said)
     if len(found) != 1:
@@ -310,16 +303,6 @@ def _has_ended(job: ClusterObject, trouble: Trouble) -> bool:
     """Return whether a Job ended long before the last lines of a trouble, so that its requests are not the reason."""
     ended = moment(job.text("status", "completionTime")) if job.kind == "Job" else None
     return ended is not None and trouble.group.last - ended > _SHORTLY_SECONDS
-
-
-def shares_identifier(one: str, other: str) -> bool:
-    """Return whether two texts contain the same name of a setting, a table or a column."""
-    return not _identifiers(one).isdisjoint(_identifiers(other))
-
-
-def _identifiers(text: str) -> set[str]:
-    found = (word for match in _IDENTIFIER.findall(text) for word in match)
-    return {word.lower().replace("-", "_") for word in found if word}
 
 
 def client_by_path(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]) -> Reason | None:
@@ -370,25 +353,3 @@ def _drops(line: str, record: str) -> bool:
         if len(parts) > 1 and parts <= words:
             return True
     return False
-
-
-def told_change(state: ClusterState, workload: ClusterObject, at: float) -> Reason | None:
-    """Return the workload as the reason of what began at a time if its log tells of a change just before."""
-    for key, story in stories_of(state, workload):
-        line = story.change_before(at) if at else ""
-        if line:
-            words = f"just before, the log of {workload.ref} says: {quoted(line)}"
-            shown = f"{key.pod}, log of container {key.container}: {quoted(line)}"
-            return Reason(culprit=workload.ref, words=words, evidence=(shown,))
-    return None
-
-
-def changes_of(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[str, float]]:
-    """Yield what changed about a workload, and when: its newest pod, and what its containers read."""
-    pods = [pod for pod in state.pods_of(workload) if pod.created]
-    if pods:
-        yield "was started", max(pod.created for pod in pods)
-    for reference in references_of(template_of(workload).spec):
-        each = state.get(reference.kind, workload.namespace, reference.name)
-        if each is not None and reference.kind in ("ConfigMap", "Secret") and edited_at(each) > each.created + 1:
-            yield f"got a change of {each.ref}", edited_at(each)

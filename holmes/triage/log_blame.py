@@ -14,6 +14,7 @@ from holmes.kubernetes.fields import children, text
 from holmes.triage.asked import one_sentence
 from holmes.triage.blame import from_logs, from_reason, with_cause
 from holmes.triage.connections import connections
+from holmes.triage.harm import leaves_serving
 from holmes.triage.log_evidence import CREDENTIALS
 from holmes.triage.log_floods import flooded_by
 from holmes.triage.log_reasons import EXPIRED
@@ -59,6 +60,7 @@ def _behind_logs(asked: Asked, logged: LogCause, *, of_scope: bool) -> Incident 
         return maker
     if len(logged.path) > 1:  # the object to which the logs lead says why it does not answer
         owned = (each for each in critical if logged.culprit in (each.culprit, *each.affected))
+        owned = (each for each in owned if not leaves_serving(asked.state, each, [logged.culprit]))
         return next(owned, None) or next(_of_clients(asked, logged, found), None)
     named = (each for each in critical if of_scope and _names(logged.troubles[0].group.record, each))
     return next(named, None) or next(_of_clients(asked, logged, found), None)

@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.evidence import edited_at
+from holmes.diagnosis.facts.line_kinds import kind_of
 from holmes.diagnosis.facts.log_groups import MOST_OF_THE_LOG, OFTEN, stories_of
 from holmes.diagnosis.facts.logs import quoted
-from holmes.diagnosis.facts.references import references_of
-from holmes.diagnosis.facts.templates import template_of
+from holmes.diagnosis.facts.stale_settings import visible_edits
 from holmes.kubernetes.fields import written
 from holmes.triage.log_following import way_from
 from holmes.triage.log_policies import denying_policy
+from holmes.triage.log_proofs import felt_at, is_opaque
 from holmes.triage.log_reasons import lost_lease, reason_of
-from holmes.triage.log_troubles import HOST, REACHED, troubles_of, workloads_of
+from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
@@ -48,22 +48,6 @@ _SLOWNESS: Final = re.compile(
 )
 _MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
 CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
-_TELLING: Final = re.compile(
-    r"[:=(]\s?[\"']?[A-Za-z][\w'-]* [\w'-]+|\w(?:Error|Exception)\b|\b(?:because|since|cannot|can't|could not|unable"
-    r"|not|no|missing|invalid|unknown|unexpected|refused|rejected|denied|expired|exceeded|full|lost|closed|aborted|locked"
-    r"|panic)\b"
-)
-_ANSWER: Final = re.compile(
-    r"(?i)\b(?:unexpected|bad|invalid|wrong|unerwartete|ungultige|ungültige|inesperada|inattendue) "
-    r"(?:answer|response|reply|antwort|respuesta|reponse|réponse)\W*$"
-)
-"""The end of a line about an answer that does not say whose answer it was, or what was wrong with it."""
-_FIELD: Final = re.compile(r"\[[^\]]*\]|\b[\w.]*\.?(?:ERROR|CRITICAL|FATAL)\b:?|\b[A-Z]{0,4}-?\d[\w-]*|[\W_]+")
-_GENERIC: Final = re.compile(
-    r"(?i)(?: |\b(?:an?|the|was|has|is|error|unexpected|unknown|internal|server|failed|failure|exception|something|went"
-    r"|wrong|occurred|reference|ref|id|code|number|request|please|try|again|later|processing|while|during)\b)*"
-)
-"""Words that say that something failed, but not what."""
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"dns", "permission"})
 """Symptoms whose words have other meanings, too. Lines that fill the log explain them anyway."""
@@ -87,7 +71,8 @@ class LogCause:
     """The trouble in the logs: from the subject to the culprit, and the objects between them.
 
     `clean` is the Service that the last lines name, if the logs behind it report nothing wrong. `ended` means that the
-    log is silent since the lines. `reason` is a setting or an object that explains the lines.
+    log is silent since the lines. `reason` is a setting or an object that explains the lines. `outside` are the
+    addresses outside the cluster of which the lines only tell that they do not answer as expected.
     """
 
     troubles: tuple[Trouble, ...]
@@ -96,6 +81,7 @@ class LogCause:
     clean: ObjectRef | None = None
     ended: bool = False
     reason: Reason | None = None
+    outside: tuple[str, ...] = ()
 
     @property
     def doubtful(self) -> bool:
@@ -103,7 +89,15 @@ class LogCause:
         group, alone = self.troubles[-1].group, len(self.path) == 1
         if self.reason is not None or group.kind in CREDENTIALS:
             return False
-        return self.clean is not None or (alone and is_opaque(group))
+        return self.clean is not None or (alone and (bool(self.outside) or is_opaque(group)))
+
+    @property
+    def doubt(self) -> str:
+        """A sentence that tells which state would decide who is at fault."""
+        if not self.outside:
+            return "Which side is at fault cannot be determined."
+        told = " and ".join(f"`{each}`" for each in self.outside)
+        return f"This is only where it is felt: {told} is outside of this cluster, and only its own state decides."
 
     @property
     def sentence(self) -> str:
@@ -132,20 +126,6 @@ class LogCause:
             f"{each.key.pod}, log of container {each.key.container}, {each.group.span}: {each.quote}"
             for each in self.troubles
         )
-
-
-def is_opaque(group: LogGroup) -> bool:
-    """Return whether the lines only say that something failed, for example with a status, but not what or why."""
-    if group.detail or group.weight == "warning":
-        return False
-    if group.kind in REACHED:
-        return not HOST.search(group.record) and not _TELLING.search(group.record)
-    if group.kind is not None:
-        return False
-    said = _FIELD.sub(" ", group.record)
-    return (
-        not _TELLING.search(group.record) or bool(_ANSWER.search(group.record)) or _GENERIC.fullmatch(said) is not None
-    )
 
 
 def _lowered(detail: str) -> str:
@@ -180,7 +160,14 @@ def _cause_from(state: ClusterState, first: Trouble, way: Way) -> LogCause:
     cause = LogCause(
         troubles=way.troubles, culprit=way.culprit, path=way.path, clean=way.clean, ended=ended, reason=way.reason
     )
-    return _with_its_reason(state, _with_what_was_before(state, cause))
+    explained = _with_its_reason(state, _with_what_was_before(state, cause))
+    return replace(explained, outside=_felt_outside(state, explained))
+
+
+def _felt_outside(state: ClusterState, cause: LogCause) -> tuple[str, ...]:
+    """Return the outside addresses that the last lines only complain about, unless a line before shows own trouble."""
+    own = kind_of(cause.troubles[-1].before)
+    return () if own is not None and own not in REACHED else felt_at(state, cause.troubles[-1])
 
 
 def _leading(state: ClusterState, trouble: Trouble) -> LogCause | None:
@@ -302,11 +289,9 @@ def _with_what_was_before(state: ClusterState, cause: LogCause) -> LogCause:
 def _changes_before(state: ClusterState, last: Trouble) -> tuple[str, ...]:
     """Return the changes of Secrets and ConfigMaps of the workload shortly before the trouble began."""
     found = []
-    for reference in references_of(template_of(last.workload).spec):
-        each = state.get(reference.kind, last.workload.namespace, reference.name)
-        changed = edited_at(each) if each is not None and reference.kind in ("Secret", "ConfigMap") else 0.0
-        if each is not None and changed and -_SHORTLY_SECONDS / 10 <= last.group.first - changed <= _SHORTLY_SECONDS:
+    for ref, changed in visible_edits(state, last.workload):
+        if -_SHORTLY_SECONDS / 10 <= last.group.first - changed <= _SHORTLY_SECONDS:
             pods = (pod for pod in state.pods_of(last.workload) if pod.created < changed)
             older = ", which is newer than the running pods" if any(pods) else ""
-            found.append(f"{each.ref} was changed at {written(changed)}{older}")
+            found.append(f"{ref} was changed at {written(changed)}{older}")
     return tuple(dict.fromkeys(found))

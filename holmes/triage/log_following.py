@@ -26,6 +26,7 @@ from holmes.triage.log_actors import (
 from holmes.triage.log_links import behind_service, name_servers, named_services
 from holmes.triage.log_queues import idle_consumer, stopped_client
 from holmes.triage.log_servers import (
+    SERVER_STATE,
     blamed_server,
     changed_itself,
     changed_server,
@@ -74,6 +75,12 @@ _HOLDS: Final = re.compile(
     r"|\brequeue[ds]?\b|\bredeliver(?:y|ed)\b|\bunacked\b"
 )
 """Words about what a client keeps on a server or gives back to it."""
+_CALL: Final = re.compile(
+    r"(?i)call|request|respon|answer|repl(?:y|ied|ies)|time|client|quer|fetch|http|upstream|connect|\b[45]\d\d\b|unavail"
+    r"|lock|slow|wait|retr|send|sent|receiv|stor|writ|read\b|commit|insert|select|update|delete|consum|publish|lookup"
+    r"|transaction|server|backend|remote|peer|rpc|sql|redis|queue|cache|refus|reject|den(?:y|ied)|expired|not available"
+)
+"""Words of an error that a call of another server can have."""
 _CLOCK: Final = re.compile(r"(?i)\b(?:clock|time|ntp|chrony)\b")
 _REJECTS: Final = re.compile(
     r"(?i)(?:\bstatus|\bcode|\bhttp(?:/[\d.]+)?|\banswered|\breturned|->|\bgot)\W{0,3}40[13]\b"
@@ -140,12 +147,19 @@ def _by_what_was_before(state: ClusterState, way: Way) -> Way | None:
 
 def _to_troubled_server(state: ClusterState, way: Way, named: tuple[ObjectRef, ...]) -> Way | None:
     """Return the way through a server whose own log reports trouble, and on from there."""
-    known = named or _configured(state, way.last)
+    known = named or (_configured(state, way.last) if _speaks_of_call(way.last) else ())
     for service in (*_resolving(state, way.last), *(known or _alike(state, way.last))):
         deeper = _deeper(state, service, way)
         if deeper is not None:
             return _at_server(state, way, deeper, service)
     return None
+
+
+def _speaks_of_call(trouble: Trouble) -> bool:
+    """Return whether the lines can be about another server. An error that a program finds in its own data is not."""
+    group = trouble.group
+    own = group.kind is None and group.weight == "error" and not group.detail
+    return not own or _CALL.search(group.record) is not None
 
 
 def _to_quiet_server(state: ClusterState, way: Way, service: ObjectRef) -> Way:
@@ -221,7 +235,8 @@ def _alike(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
 def _meant(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
     """Return the only server of a workload, if the lines are about a server without its name."""
     group = trouble.group
-    about = group.kind in REACHED or _REFUSED_BY_SERVER.search(group.record) is not None
+    told = SERVER_STATE.search(group.record) is not None
+    about = told or group.kind in REACHED or _REFUSED_BY_SERVER.search(group.record) is not None
     found = _configured(state, trouble) if about and not HOST.search(group.record) else ()
     return found if len(found) == 1 else ()
 
@@ -356,7 +371,7 @@ def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
     if other.sudden and not group.sudden and 0 < group.first < other.first - _SOON_SECONDS:
         return False  # the client was well in spite of these lines
     counts = replace(group, of_client=False, sudden=True, over=False).is_evidence(other.last or state.now)
-    if _begins_with(group, other):
+    if _begins_with(state, upstream, other):
         return True
     if not counts or not (group.first and other.first):
         return counts and group.weight != "warning"
@@ -365,10 +380,13 @@ def _overlaps(state: ClusterState, upstream: Trouble, client: Trouble) -> bool:
     return earliest <= group.first <= other.first + _LATER_SECONDS and group.last >= other.first
 
 
-def _begins_with(group: LogGroup, other: LogGroup) -> bool:
+def _begins_with(state: ClusterState, upstream: Trouble, other: LogGroup) -> bool:
     """Return whether single lines tell of a change just when a client's trouble begins, for example of an alarm."""
+    group = upstream.group
     if group.weight not in ("kind", "error") or group.of_client or not (group.first and other.first):
         return False
     if group.count > OFTEN and group.over:
         return False
+    if group.kind is None and not group.persists and _works(state, upstream):
+        return False  # one bad request, after which the server worked as before
     return -_SHORTLY_SECONDS <= group.first - other.first <= _SHORTLY_SECONDS / 10

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.container_settings import unset_variable
 from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
+from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of, is_pod_name_of
 from holmes.diagnosis.facts.producers import producers_of, targets_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.resources import amount
-from holmes.diagnosis.facts.stale_settings import stale_settings
+from holmes.diagnosis.facts.stale_settings import old_host, stale_settings, visible_edits
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import children, moment, text, text_map, written
 from holmes.triage.log_links import behind_service, named_services, objects_named
@@ -48,6 +49,8 @@ _UNSET: Final = re.compile(
     r"|\b(?:[Ee]mpty|[Nn]o|[Mm]issing|[Uu]nset|[Uu]ndefined|without)\b.{0,30}?\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
 )
 """A line that reports a variable as missing."""
+_PART: Final = re.compile(r"[a-z]{4,}")
+_DAY_SECONDS: Final = 86_400.0
 _RARE: Final = 3
 _LEAST_LINES: Final = 3
 _SHORTLY_SECONDS: Final = 300.0
@@ -67,13 +70,37 @@ def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the setting or the object that explains the trouble."""
     found = (
         _unset_variable(state, trouble),
-        _older_than_its_setting(state, trouble.workload) if trouble.group.kind in _OF_SETTINGS else None,
+        _rejected_since_edit(state, trouble),
         _expired_certificate(state, trouble),
+        _old_host(state, trouble) if trouble.group.kind == "unknown host" else None,
         _experiment(state, trouble),
         _starved(state, trouble) if trouble.group.kind == "slow" else None,
         _changed_before(state, trouble),
     )
     return next((each for each in found if each is not None), None)
+
+
+def _rejected_since_edit(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the old setting that a server rejects, if the rejections began near its edit and name no other one."""
+    reason = _older_than_its_setting(state, trouble.workload) if trouble.group.kind in _OF_SETTINGS else None
+    setting = state.find(reason.culprit) if reason is not None else None
+    if reason is None or setting is None:
+        return reason
+    names = {each.name for each in references_of(template_of(trouble.workload).spec) if each.kind == "Secret"}
+    told = {name for name in names if set(_PART.findall(name)) & set(_PART.findall(trouble.group.record.lower()))}
+    late = trouble.group.sudden and trouble.group.first - edited_at(setting) > _DAY_SECONDS
+    other = bool(told) and setting.name not in told and setting.kind == "Secret"
+    return None if late or other else reason
+
+
+def _old_host(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the setting that no longer contains a host which the running containers still look up."""
+    hosts = {each.host for each in mentions(trouble.group.record) if not each.doubtful}
+    found = (old_host(state, pod, host) for pod in state.pods_of(trouble.workload) for host in hosts)
+    old = next((each for each in found if each is not None), None)
+    if old is None:
+        return None
+    return Reason(culprit=old.culprit, words=old.words, evidence=(f"{old.culprit}, {old.path}: {old.value}",))
 
 
 def _unset_variable(state: ClusterState, trouble: Trouble) -> Reason | None:
@@ -111,6 +138,8 @@ def _expired_certificate(state: ClusterState, trouble: Trouble) -> Reason | None
         return None
     (secret,) = secrets
     maker = next((state.find(ref) for ref in producers_of(state, secret) if ref.kind == "Certificate"), None)
+    if maker is not None and text(maker.condition("Ready"), "status") == "True":
+        return None
     culprit = maker.ref if maker is not None else secret
     words = f"{secret} holds the certificate of {servers[0].ref}"
     shown = [f"{servers[0].ref}, {template_of(servers[0]).path}.volumes[].secret.secretName: {secret.name}"]
@@ -217,13 +246,8 @@ def _without_holder(state: ClusterState, lease: ClusterObject, workload: Cluster
 def _changed_before(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the only ConfigMap or Secret of the workload that changed shortly before its first line of trouble."""
     first = trouble.group.first
-    found: dict[ObjectRef, float] = {}
-    for reference in references_of(template_of(trouble.workload).spec):
-        each = state.get(reference.kind, trouble.workload.namespace, reference.name)
-        if each is not None and reference.kind in ("ConfigMap", "Secret"):
-            edited = edited_at(each)
-            if edited > each.created + 1 and 0 <= first - edited <= _SHORTLY_SECONDS:
-                found[each.ref] = edited
+    edits = visible_edits(state, trouble.workload)
+    found = {ref: edited for ref, edited in edits if 0 <= first - edited <= _SHORTLY_SECONDS}
     if len(found) != 1:
         return None
     ((ref, edited),) = found.items()

@@ -9,10 +9,11 @@ from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import children, integer, moment, text, written
-from holmes.triage.log_actors import changes_of, records_of, shares_identifier, told_change
-from holmes.triage.log_links import behind_service, failing_name_servers
+from holmes.triage.log_actors import records_of
+from holmes.triage.log_links import behind_service, failing_name_servers, name_servers
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import REACHED
+from holmes.triage.recent_changes import changes_of, shares_identifier, told_change
 
 if TYPE_CHECKING:
     from holmes.diagnosis.facts.line_patterns import LineKind
@@ -31,10 +32,11 @@ _OF_SERVERS: Final[frozenset[LineKind | None]] = frozenset({
     "out of memory", "disk full", "pool exhausted", "queue full", "lock", "read only file system",
 })  # fmt: skip
 """Kinds that a server answers about itself."""
-_STATE: Final = re.compile(
+_REGULAR_SECONDS: Final = 3_600.0
+SERVER_STATE: Final = re.compile(
     r"\b(?:READONLY|NOREPLICAS|MISCONF|LOADING|CLUSTERDOWN|MASTERDOWN) [A-Z]|database system is "
     r"|read-only (?:transaction|option)|[Nn]ot ?(?:[Ww]ritable)? ?[Pp]rimary"
-    r"|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
+    r"|\bOOM command not allowed\b|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
 )
 """The words with which a server answers that its own state keeps it from serving."""
 _LONG: Final = re.compile(r"(?<![\w.])\d{4,} ?ms\b|(?<![\w.])\d{2,4}(?:\.\d+)? ?s(?:ec|econds)?\b")
@@ -52,18 +54,21 @@ def blamed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> Obj
     """Return the object behind a Service that is at fault, although no log of it says so, or None."""
     workloads = behind_service(state, service)
     group = last.group
-    if service in failing_name_servers(state):
+    if service in failing_name_servers(state) or (group.kind == "tls" and _OTHER_NAME.search(group.record)):
         return workloads[0].ref if workloads else service
-    if group.kind == "tls" and _OTHER_NAME.search(group.record):
-        return workloads[0].ref if workloads else service
-    if (group.kind in _OF_SERVERS or _STATE.search(group.record)) and workloads:
+    if (group.kind in _OF_SERVERS or SERVER_STATE.search(group.record)) and workloads:
         return workloads[0].ref
     if group.kind not in REACHED and group.weight != "status":
         return None
     if not workloads:
         return service
-    continues = any(_continues(story, group) for workload in workloads for _, story in stories_of(state, workload))
-    return None if continues else workloads[0].ref
+    stories = [story for workload in workloads for _, story in stories_of(state, workload)]
+    continues = any(_continues(story, group) for story in stories)
+    if not stories and service in name_servers(state):
+        return workloads[0].ref
+    definite = group.kind == "connection refused"  # nothing listens there, whatever its log says
+    silent = definite or any(_fell_silent(story, group) for story in stories)
+    return workloads[0].ref if silent and not continues else None
 
 
 def only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
@@ -130,7 +135,7 @@ def changed_server(
             if 0 <= last.group.first - at <= _SHORTLY_SECONDS:
                 words = f"{workload.ref} {what} at {written(at)}, just before"
                 return workload.ref, Reason(culprit=workload.ref, words=words, evidence=(f"{workload.ref} {what}",))
-        said = told_change(state, workload, last.group.first)
+        said = told_change(state, workload, last.group.first, last.group.record)
         if said is not None and (named or _depends(last) or shares_identifier(said.words, last.group.record)):
             return workload.ref, said
     return None, None
@@ -156,6 +161,14 @@ def _serving(pod: ClusterObject) -> tuple[Container, ...]:
     """Return the containers of a pod that serve requests: those with ports, or else all."""
     every = tuple(containers_of(pod))
     return tuple(each for each in every if children(each.spec, "ports")) or every
+
+
+def _fell_silent(story: LogStory, group: LogGroup) -> bool:
+    """Return whether a log had lines in the hour before the trouble. A server that never writes is always silent."""
+    if not group.first:
+        return bool(story.heads)
+    since = group.first - _REGULAR_SECONDS
+    return sum(since <= story.time_of(number) <= group.first + _LATER_SECONDS for number in story.heads) > 0
 
 
 def _continues(story: LogStory, group: LogGroup) -> bool:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_NAMED: Final = 6
 _MEMORY: Final = expression(r"(?i)heap|rss|mem(?:ory)?(?![a-z])")
 _YES_OR_NO: Final = word_list("yes or no")
-_LATELY_SECONDS: Final = 1_200.0
+_LATELY_SECONDS: Final = 3_600.0
 _LEAST_LINES: Final = 3
 
 
@@ -102,7 +102,7 @@ def _asks_about_now(question: Question) -> bool:
 
 
 def _works(asked: Asked, named: Named) -> bool:
-    """Return whether the logs of all workloads of the subject tell of work in the last minutes, and of no trouble."""
+    """Return whether the logs of all workloads of the subject tell of work in the last hour, and of no trouble."""
     workloads = workloads_of(asked.state, named.objects)
     told = [[story for _, story in stories_of(asked.state, each)] for each in workloads]
     late = [

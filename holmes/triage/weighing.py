@@ -33,11 +33,19 @@ def weighed(asked: Asked, look: FirstLook) -> FirstLook:
         return _weighed_fact(asked, look)
     if look.verdict == "healthy":
         return _weighed_health(asked, look)
+    if look.verdict == "cause_found" and "(SIGKILL)" in look.summary and _asks_who(asked):
+        text = f"{look.summary} SIGKILL is what happened; no event or log that was read tells who sent it."
+        return replace(look, verdict="inconclusive", summary=text, culprit="", chain=(), fix=())
     possessed = tuple(_possessed(asked))
     if look.verdict == "cause_found" and possessed and not asked.question.asks("why", "trouble"):
         text = f"Nothing that was read shows the state of its {' and '.join(possessed)}."
         return replace(look, verdict="inconclusive", summary=text, culprit="", evidence=(), chain=(), fix=(), since="")
     return look
+
+
+def _asks_who(asked: Asked) -> bool:
+    """Return whether a question asks for a person or a program: "who killed web?"."""
+    return bool(asked.question.words) and asked.question.words[0] in word_list("persons")
 
 
 def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:

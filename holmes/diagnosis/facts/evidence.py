@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import at, boolean, children, moment, text
+from holmes.kubernetes.fields import at, boolean, child, children, moment, text
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.redaction.names import strength_of
 from holmes.values.findings import Evidence
@@ -20,7 +20,7 @@ from holmes.values.texts import excerpt
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.json_types import JsonValue
+    from holmes.values.json_types import JsonObject, JsonValue
 
 
 _LONGEST_CHARACTERS = 600
@@ -115,13 +115,19 @@ def serves_elsewhere(pod: ClusterObject, state: ClusterState) -> bool:
 
 
 def edited_at(each: ClusterObject) -> float:
-    """Return the time of the last change outside the status, in seconds since the epoch.
+    """Return the time of the last change outside of status, labels and annotations, in seconds since the epoch.
 
     Returns the creation time if no such change is recorded.
     """
     entries = children(each.body, "metadata", "managedFields")
-    times = (moment(text(entry, "time")) for entry in entries if text(entry, "subresource") != "status")
+    content = (entry for entry in entries if text(entry, "subresource") != "status" and not _is_of_metadata(entry))
+    times = (moment(text(entry, "time")) for entry in content)
     return max((found for found in times if found is not None), default=each.created)
+
+
+def _is_of_metadata(entry: JsonObject) -> bool:
+    """Return whether an entry of managedFields only contains labels, annotations and the like."""
+    return set(child(entry, "fieldsV1")) == {"f:metadata"}
 
 
 def is_optional(reference: JsonValue) -> bool:

@@ -9,6 +9,7 @@ from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import children, moment, text, written
 
 if TYPE_CHECKING:
@@ -46,6 +47,23 @@ def stale_settings(state: ClusterState, pod: ClusterObject) -> Iterator[StaleSet
         edited = edited_at(found) if found is not None else 0.0
         if found is not None and edited > max(started, found.created + 1):
             yield StaleSetting(ref=found.ref, path=f"spec.{reference.path}", reading=reading, edited=edited)
+
+
+def visible_edits(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[ObjectRef, float]]:
+    """Yield the ConfigMaps and Secrets of a workload that were edited, and when, if its running containers can see it.
+
+    The kubelet alone reads a pull secret, and variables keep the value that they had at the start.
+    """
+    pods = state.pods_of(workload)
+    unseen = [{each.ref for each in stale_settings(state, pod)} for pod in pods]
+    for reference in references_of(template_of(workload).spec):
+        if reference.kind not in ("ConfigMap", "Secret") or reference.use == "pull secret":
+            continue
+        found = state.get(reference.kind, workload.namespace, reference.name)
+        if found is None or edited_at(found) <= found.created + 1:
+            continue
+        if not pods or not all(found.ref in each for each in unseen):
+            yield found.ref, edited_at(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

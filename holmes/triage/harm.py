@@ -1,0 +1,87 @@
+"""Tells which incidents leave the pods that serve unharmed, so that they do not explain how these behave.
+
+A rollout whose new pods never start does not make the old pods slow, and a budget for evictions changes no result.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.fields import integer, matches_map, text_map
+from holmes.triage.states import is_ready
+from holmes.triage.vocabulary import symptoms_of_text, word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.question import Question
+    from holmes.values.findings import Incident, ObjectRef
+
+_OF_BEHAVIOUR: Final = frozenset({"slow", "unreachable"})
+_PER: Final = frozenset({"a", "an", "per", "pro", "par", "por"})
+_UNITS: Final = frozenset({"hour", "day", "stunde", "tag", "heure", "jour", "hora", "dia"})
+_NEVER_STARTED: Final = frozenset({"image", "start"})
+_ENDED: Final = frozenset({"crash", "memory", "evicted"})
+_OWN: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod", "ConfigMap", "Secret"})
+_WITH_PODS: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod"})
+_SCALED: Final = ("Deployment", "StatefulSet", "ReplicaSet")
+
+
+def is_about_results(question: Question) -> bool:
+    """Return whether a question complains about wrong or lost results, which no state of a pod explains."""
+    return not question.symptoms and not word_list("wrong results").isdisjoint(question.words)
+
+
+def spares(state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]) -> bool:
+    """Return whether an incident of a subject cannot explain the behaviour that the question complains about."""
+    if "IngressClass" in incident.cause and _is_about_some(question):
+        return True  # an Ingress without its class never answers
+    results = is_about_results(question)
+    if not (results or question.symptoms & _OF_BEHAVIOUR) or question.symptoms - _OF_BEHAVIOUR:
+        return False
+    if incident.culprit.kind == "PodDisruptionBudget":
+        return True
+    if results and (incident.culprit.kind == "HorizontalPodAutoscaler" or _is_of_scaling(incident)):
+        return True
+    return leaves_serving(state, incident, [each.ref for each in subjects])
+
+
+def _is_about_some(question: Question) -> bool:
+    """Return whether only some requests have the symptom: "sometimes", "2 an hour"."""
+    rate = any(one in _PER and other in _UNITS for one, other in pairwise(question.words))
+    return rate or not word_list("sometimes").isdisjoint(question.words)
+
+
+def _is_of_scaling(incident: Incident) -> bool:
+    return "HorizontalPodAutoscaler" in incident.cause and "request" in incident.cause
+
+
+def leaves_serving(state: ClusterState, incident: Incident, refs: Sequence[ObjectRef]) -> bool:
+    """Return whether an incident is only about pods that never started, and all wanted pods of the workloads serve."""
+    found = symptoms_of_text(f"{incident.title} {incident.cause}")
+    if not found & _NEVER_STARTED or found & _ENDED or incident.culprit.kind not in _OWN:
+        return False
+    workloads = [workload for ref in refs for workload in _scaled(state, ref)]
+    subjects = [state.find(each.subject) for each in incident.findings]
+    about = {state.workload_of(each).ref for each in subjects if each is not None and each.kind in _WITH_PODS}
+    return bool(about) and about <= {each.ref for each in workloads} and all(map(_serves, workloads))
+
+
+def _scaled(state: ClusterState, ref: ObjectRef) -> list[ClusterObject]:
+    each = state.find(ref)
+    if each is None or each.kind in _SCALED:
+        return [] if each is None else [each]
+    selector = text_map(each.body, "spec", "selector") if each.kind == "Service" else {}
+    every = (one for kind in _SCALED[:2] for one in state.of(kind, each.namespace))
+    return [one for one in every if selector and matches_map(selector, template_of(one).labels)]
+
+
+def _serves(workload: ClusterObject) -> bool:
+    """Return whether a workload has as many ready pods as it wants, whatever else its pods do."""
+    wanted = workload.at("spec", "replicas")
+    ready = integer(workload.body, "status", "readyReplicas")
+    return is_ready(workload) or (isinstance(wanted, int) and 0 < wanted <= ready)
