@@ -24,7 +24,7 @@ from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.diagnosis.facts.log_groups import LogGroup
@@ -48,6 +48,7 @@ _SLOWNESS: Final = re.compile(
 )
 _MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
 CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
+_TOGETHER_SECONDS: Final = 2.0
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"dns", "permission"})
 """Symptoms whose words have other meanings, too. Lines that fill the log explain them anyway."""
@@ -185,7 +186,8 @@ def _with_its_reason(state: ClusterState, cause: LogCause) -> LogCause:
     if cause.reason is not None:
         return cause
     for trouble in reversed(cause.troubles):
-        reason = denying_policy(state, trouble) or reason_of(state, trouble)
+        alike = (reason_of(state, each) for each in _beside(state, trouble))
+        reason = denying_policy(state, trouble) or reason_of(state, trouble) or next(filter(None, alike), None)
         if reason is not None:
             at = cause.path.index(trouble.workload.ref) + 1 if trouble.workload.ref in cause.path else len(cause.path)
             kept = cause.path[:at]
@@ -193,6 +195,14 @@ def _with_its_reason(state: ClusterState, cause: LogCause) -> LogCause:
             troubles = cause.troubles[: cause.troubles.index(trouble) + 1]
             return replace(cause, troubles=troubles, culprit=reason.culprit, path=path, clean=None, reason=reason)
     return cause
+
+
+def _beside(state: ClusterState, trouble: Trouble) -> Iterator[Trouble]:
+    """Yield the rejected credentials in the same log as an error that says less, if both began together."""
+    for each in troubles_of(state, trouble.workload) if trouble.group.kind is None else ():
+        together = abs(each.group.first - trouble.group.first) <= _TOGETHER_SECONDS
+        if each.key == trouble.key and each.group.kind in CREDENTIALS and trouble.group.first and together:
+            yield each
 
 
 def _was_in(group: LogGroup, start: float, end: float) -> bool:

@@ -88,7 +88,9 @@ def _rejected_since_edit(state: ClusterState, trouble: Trouble) -> Reason | None
         return reason
     names = {each.name for each in references_of(template_of(trouble.workload).spec) if each.kind == "Secret"}
     told = {name for name in names if set(_PART.findall(name)) & set(_PART.findall(trouble.group.record.lower()))}
-    late = trouble.group.sudden and trouble.group.first - edited_at(setting) > _DAY_SECONDS
+    # An old certificate is rejected when it expires, long after it was renewed.
+    sudden = trouble.group.sudden and trouble.group.kind != "tls"
+    late = sudden and trouble.group.first - edited_at(setting) > _DAY_SECONDS
     other = bool(told) and setting.name not in told and setting.kind == "Secret"
     return None if late or other else reason
 

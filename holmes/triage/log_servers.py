@@ -14,6 +14,7 @@ from holmes.triage.log_links import behind_service, failing_name_servers, name_s
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import REACHED
 from holmes.triage.recent_changes import changes_of, shares_identifier, told_change
+from holmes.triage.states import pod_ready
 
 if TYPE_CHECKING:
     from holmes.diagnosis.facts.line_patterns import LineKind
@@ -66,7 +67,9 @@ def blamed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> Obj
     continues = any(_continues(story, group) for story in stories)
     if not stories and service in name_servers(state):
         return workloads[0].ref
-    definite = group.kind == "connection refused"  # nothing listens there, whatever its log says
+    pods = [pod for workload in workloads for pod in state.pods_of(workload)]
+    unready = bool(pods) and not any(map(pod_ready, pods))
+    definite = unready or group.kind == "connection refused"  # nothing listens there, whatever its log says
     silent = definite or any(_fell_silent(story, group) for story in stories)
     return workloads[0].ref if silent and not continues else None
 

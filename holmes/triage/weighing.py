@@ -45,7 +45,7 @@ def weighed(asked: Asked, look: FirstLook) -> FirstLook:
 
 def _asks_who(asked: Asked) -> bool:
     """Return whether a question asks for a person or a program: "who killed web?"."""
-    return bool(asked.question.words) and asked.question.words[0] in word_list("persons")
+    return bool(asked.question.words) and asked.question.words[0] in word_list("who")
 
 
 def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from holmes.triage import vocabulary as vocabulary_module
 from holmes.triage.follow_ups import completed, parsed
 from holmes.triage.grammar import names_things, qualifies
 from holmes.triage.names import names_of
@@ -11,6 +14,7 @@ from holmes.triage.question import parse_question
 from holmes.triage.search import find_subject
 from holmes.triage.suspicions import blames
 from holmes.triage.vocabulary import language_of, vocabulary, words_of
+from holmes.yaml_documents import parse_document
 from tests.triage.shop import look, shop
 
 
@@ -134,3 +138,8 @@ def test_ordinary_words_are_not_names_and_qualifiers_are_not_ordinary() -> None:
     known = vocabulary()
     assert all(map(known.is_ordinary, ("according", "welchen", "nosotros", "lesquelles")))
     assert not any(map(known.is_ordinary, ("large", "kafka", "read-only", "different")))
+
+
+def test_no_list_of_the_vocabulary_is_written_twice() -> None:
+    file = Path(vocabulary_module.__file__).with_name("vocabulary.yaml")
+    parse_document(file.read_text(encoding="utf-8"), source=file.name)  # the second list would replace the first

@@ -92,10 +92,9 @@ class LogGroup:
     last one if the log continues without them, which `over` means. `sudden` means that the log has a time without such
     lines before them. `persists` means that the lines report a state that no later line ends. `began` is the time of
     the first line of the log, and `complete` means that this was the start of the container. `of_client` means that a
-    client's mistake can be the reason. `always` means that each request of its sort failed. `step` is the average
-    time in seconds between the lines. `pace` is that between two records, or 0 if the log does not end with the
-    group. `instead` is the usual line that ended when these began.
-    `detail` describes a number that changed.
+    client's mistake can be the reason. `always` means that each request of its sort failed. `step` is the average time
+    in seconds between the lines. `pace` is that between two records, or 0 if the log does not end with the group.
+    `instead` is the usual line that ended when these began. `detail` describes a number that changed.
     """
 
     template: str
@@ -179,12 +178,8 @@ class LogGroup:
 
         A program that worked for a shorter time than it is silent can have pauses, for example a nightly batch.
         """
-        silent = now - self.last
-        return (
-            0 < _ENDED_STEPS * self.pace < silent <= self.last - self.began
-            and self.weight in ("kind", "error")
-            and not self.of_client
-        )
+        ended = 0 < _ENDED_STEPS * self.pace < now - self.last <= self.last - self.began
+        return ended and self.weight in ("kind", "error") and not self.of_client
 
     @property
     def is_lasting(self) -> bool:
