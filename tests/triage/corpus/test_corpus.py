@@ -26,7 +26,7 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("unseen", "alerts"): Score(cases=60, verdict_right=54, wholly_right=53, false=0),
     ("unseen", "classes"): Score(cases=60, verdict_right=47, wholly_right=41, false=7),
     ("development", "questions"): Score(cases=1461, verdict_right=1461, wholly_right=1461, false=0),
-    ("development", "classes"): Score(cases=1346, verdict_right=1294, wholly_right=1279, false=10),
+    ("development", "classes"): Score(cases=1311, verdict_right=1259, wholly_right=1244, false=10),
     ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
 ROLLOUT: Final = Case(
