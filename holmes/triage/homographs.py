@@ -16,6 +16,7 @@ _OPENING: Final = frozenset({"ok", "okay", "well", "fine", "good", "gut", "bien"
 _INTERRUPTING: Final = word_list("fillers") | word_list("interrogatives") | {"how", "who", "when", "where", "why"}
 _PERSONS, _WISHED = word_list("persons"), word_list("wished")
 _HANGS: Final = frozenset({"hangt", "haengt", "hangen", "haengen"})
+_GOING: Final = frozenset({"going", "moving", "looking", "go", "move", "look", "step", "way", "path", "straight"})
 _LEANS: Final = frozenset({"an", "am", "dran", "ab"})
 
 
@@ -50,12 +51,13 @@ def _is_wish(words: tuple[str, ...], place: Sighting, breaks: frozenset[int], ki
 
 
 def _is_other_word(words: tuple[str, ...], place: Sighting, breaks: frozenset[int]) -> bool:
-    """Return whether a word has another sense: "what does it mean" asks for no average."""
+    """Return whether a word has another sense: "what does it mean" asks for no average, "going forward" for no port."""
     word, before, after = words[place.first], words[: place.first], words[place.last + 1 : place.last + 2]
     counted = word == "calls" and before[-1:] != () and before[-1].isdigit()
     opens = place.name == "health" and word in _OPENING and not before and bool(after)
     opens = opens and (1 in breaks or after[0] in _INTERRUPTING)
-    return counted or opens or (word == "mean" and not _DOING.isdisjoint(before))
+    onward = word == "forward" and not _GOING.isdisjoint(before[-1:])
+    return counted or opens or onward or (word == "mean" and not _DOING.isdisjoint(before))
 
 
 def _leaning(words: tuple[str, ...], place: Sighting) -> Sighting:

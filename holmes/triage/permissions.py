@@ -397,4 +397,4 @@ def _granted(asked: Asked, verb: str, kind: str, spaces: tuple[str, ...]) -> Ite
             one, name = text(subject, "kind"), text(subject, "name")
             path = f"{text(subject, 'namespace')}/{name}" if one == "ServiceAccount" else name
             where = "in the whole cluster" if binding.kind == "ClusterRoleBinding" else f"in namespace {space}"
-            yield f"{one} {path}", f"{where}{f', only {only}' if only else ''}", str(binding.ref)
+            yield f"{one} {path}", f"{where}{f', only {only}' if only else ''}", f"{binding.ref}{_bound_role(binding)}"

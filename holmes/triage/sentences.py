@@ -85,10 +85,11 @@ _BETWEEN: Final = frozenset(
         "cpu",
     ]
 )
-_CLAUSE: Final = expression(r"[.!?;:,](?=\s|$)|\s[-\u2013\u2014]\s|\n")
+_CLAUSE: Final = expression(r"[.!?;:,)](?=\s|$)|(?:^|\s)\(|\s[-\u2013\u2014]\s|\n")
 _FACTUAL: Final = frozenset({"count", "sum", "list", "usage", "resources", "images", "uses", "replicas", "age"})
 _LINKED: Final = frozenset({"follow_up", "trouble", "health", "why"})
 """Concepts of a clause that needs the others: "list those", "how many of them fail"."""
+_STATED: Final = word_list("verbs of state") | {"wants", "needs", "asks", "asked", "braucht", "quiere", "pide", "veut"}
 _LEAST_WORDS: Final = 2
 _MOST_PARTS: Final = 3
 _MOST_CHARACTERS: Final = 600
@@ -117,12 +118,13 @@ def asked_clause(text: str, is_name: Callable[[str], bool]) -> str:
     """
     clauses = [each.strip() for each in _CLAUSE.split(text) if words_of(folded(each))]
     asking = [each for each in clauses if not _is_aside(each, is_name)]
-    if len(asking) != 1 or len(clauses) == 1 or len(text) > _MOST_CHARACTERS:
+    if not 0 < len(asking) < len(clauses) or len(text) > _MOST_CHARACTERS:
         return text
-    found = sightings(words_of(folded(asking[0])))
+    rest = ", ".join(asking)
+    found = sightings(words_of(folded(rest)))
     concepts = {each.name for each in found if each.sense == "concept"}
     things = any(each.sense in ("kind", "word") for each in found)
-    return asking[0] if things and concepts & _FACTUAL and not concepts & _LINKED else text
+    return rest if things and concepts & _FACTUAL and not concepts & _LINKED else text
 
 
 def _is_aside(clause: str, is_name: Callable[[str], bool]) -> bool:
@@ -134,7 +136,7 @@ def _is_aside(clause: str, is_name: Callable[[str], bool]) -> bool:
         return False
     known = {at for each in found for at in range(each.first, each.last + 1)}
     strange = [word for at, word in enumerate(words) if at not in known and not vocabulary().is_ordinary(word)]
-    stated = strange and not word_list("verbs of state").isdisjoint(words)
+    stated = strange and not _STATED.isdisjoint(words)
     empty = not strange and {each.name for each in found} <= {"negation", "other", "polite"}
     return bool(stated) or empty or not word_list("persons").isdisjoint(words)
 
