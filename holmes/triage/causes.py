@@ -66,6 +66,7 @@ _UPSTREAM: Final = frozenset({
 _NO_SUCH_NAME: Final = re.compile(r"(?i)\bno such host\b|\bNXDOMAIN\b|\bENOTFOUND\b")
 """The answer of a name server that works: the name does not exist."""
 _SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "EndpointSlice"})
+_SETTINGS: Final = frozenset({"ConfigMap", "Secret"})
 _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
 _LATELY_SECONDS: Final = 600.0
@@ -175,7 +176,8 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     old = _of_old_state(asked, named)
     if old is not None:
         return old
-    noted = next((each for each in candidates if _is_deliberate(asked, each, own) or _hangs(asked, each)), None)
+    harming = [each for each in candidates if not spares(asked.state, asked.question, each.incident, named.objects)]
+    noted = next((each for each in harming if _is_deliberate(asked, each, own) or _hangs(asked, each)), None)
     if noted is not None:
         return with_cause(asked, noted.incident, named, noted.path)
     halted = next((each for each in stoppable(asked, named) if stop_of(each)[0]), None)
@@ -292,7 +294,12 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     if incident.culprit.kind not in _UPSTREAM:
         return bool(named_by_custom)
     referred = incident.culprit.kind not in _SERVERS and candidate.hops <= 1
-    return referred or _suffers(asked, named, candidate)
+    return (referred and not _lacks_key(incident)) or _suffers(asked, named, candidate)
+
+
+def _lacks_key(incident: Incident) -> bool:
+    """Return whether a ConfigMap or Secret only lacks a key, which harms only the workload that reads it."""
+    return incident.culprit.kind in _SETTINGS and " has no key " in incident.cause
 
 
 def _hangs(asked: Asked, candidate: _Candidate) -> bool:

@@ -40,6 +40,8 @@ def spares(state: ClusterState, question: Question, incident: Incident, subjects
     """Return whether an incident of a subject cannot explain the behaviour that the question complains about."""
     if "IngressClass" in incident.cause and _is_about_some(question):
         return True  # an Ingress without its class never answers
+    if _is_of_capacity(incident) and _only_judges(question) and all(map(is_ready, subjects)):
+        return any(each.kind != "HorizontalPodAutoscaler" for each in subjects)
     results = is_about_results(question)
     if not (results or question.symptoms & _OF_BEHAVIOUR) or question.symptoms - _OF_BEHAVIOUR:
         return False
@@ -56,6 +58,16 @@ def _is_about_some(question: Question) -> bool:
     return rate or not word_list("sometimes").isdisjoint(question.words)
 
 
+def _is_of_capacity(incident: Incident) -> bool:
+    """Return whether a workload could only get no more pods: what it has serves."""
+    return incident.culprit.kind == "HorizontalPodAutoscaler" and incident.severity != "critical"
+
+
+def _only_judges(question: Question) -> bool:
+    """Return whether a question only asks if something is well, and complains about nothing."""
+    return question.asks("health") and not question.asks("why", "trouble") and not question.symptoms & _OF_BEHAVIOUR
+
+
 def _is_of_scaling(incident: Incident) -> bool:
     return "HorizontalPodAutoscaler" in incident.cause and "request" in incident.cause
 
@@ -68,7 +80,7 @@ def leaves_serving(state: ClusterState, incident: Incident, refs: Sequence[Objec
     workloads = [workload for ref in refs for workload in _scaled(state, ref)]
     subjects = [state.find(each.subject) for each in incident.findings]
     about = {state.workload_of(each).ref for each in subjects if each is not None and each.kind in _WITH_PODS}
-    return bool(about) and about <= {each.ref for each in workloads} and all(map(_serves, workloads))
+    return bool(about) and about <= {each.ref for each in workloads} and all(_serves(state, each) for each in workloads)
 
 
 def _scaled(state: ClusterState, ref: ObjectRef) -> list[ClusterObject]:
@@ -80,8 +92,11 @@ def _scaled(state: ClusterState, ref: ObjectRef) -> list[ClusterObject]:
     return [one for one in every if selector and matches_map(selector, template_of(one).labels)]
 
 
-def _serves(workload: ClusterObject) -> bool:
+def _serves(state: ClusterState, workload: ClusterObject) -> bool:
     """Return whether a workload has as many ready pods as it wants, whatever else its pods do."""
+    pods = state.pods_of(workload)
+    if pods and not any(map(is_ready, pods)):
+        return False
     wanted = workload.at("spec", "replicas")
     ready = integer(workload.body, "status", "readyReplicas")
     return is_ready(workload) or (isinstance(wanted, int) and 0 < wanted <= ready)

@@ -77,9 +77,9 @@ _HOLDS: Final = re.compile(
 """Words about what a client keeps on a server or gives back to it."""
 _CALL: Final = re.compile(
     r"(?i)call|request|respon|answer|repl(?:y|ied|ies)|time|client|quer|fetch|http|upstream|connect|\b[45]\d\d\b|unavail"
-    r"|lock|slow|wait|retr|send|sent|receiv|stor|writ|read\b|commit|insert|select|update|delete|consum|publish|lookup"
-    r"|transaction|server|backend|remote|peer|rpc|sql|redis|queue|cache|refus|reject|den(?:y|ied)|expired|not available"
-    r"|exceeded|giving up|gave up|deadline"
+    r"|lock|slow|wait|retr|send|sent|receiv|stor|writ|read\b|commit|insert|select|update|delete|consum(?:e|ed|ing)\b|publish"
+    r"|lookup|transaction|server|backend|remote|peer|rpc|sql|redis|queue|cache|refus|reject|den(?:y|ied)|expired"
+    r"|not available|exceeded|giving up|gave up|deadline"
 )
 """Words of an error that a call of another server can have."""
 _CLOCK: Final = re.compile(r"(?i)\b(?:clock|time|ntp|chrony)\b")

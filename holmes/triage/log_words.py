@@ -61,7 +61,7 @@ def _same_fault(one: LogCause, other: LogCause) -> bool:
 
 def _score(asked: Asked, cause: LogCause) -> int:
     """Return how well the words, statuses, time and subject of the question fit a cause and the workloads up to it."""
-    words = set(_words_of(asked))
+    words = set(words_asked(asked))
     path = [each for ref in cause.path if (each := asked.state.find(ref)) is not None]
     names = {_stem(part) for each in path for part in (each.name, *each.name.split("-"))}
     told = {_stem(word) for each in cause.troubles for word in _WORD.findall(each.group.record.lower())}
@@ -79,7 +79,7 @@ def _score(asked: Asked, cause: LogCause) -> int:
     )
 
 
-def _words_of(asked: Asked) -> Iterator[str]:
+def words_asked(asked: Asked) -> Iterator[str]:
     """Yield the words of the question that say what it is about."""
     known = {index for each in asked.question.found for index in range(each.first, each.last + 1)}
     for index, word in enumerate(asked.question.words):

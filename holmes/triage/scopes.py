@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.producers import controllers_of
@@ -10,7 +12,7 @@ from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
 from holmes.triage.log_blame import blamed, origin_of, with_origin
 from holmes.triage.log_evidence import cause_in_logs
-from holmes.triage.log_words import cause_by_words
+from holmes.triage.log_words import cause_by_words, words_asked
 from holmes.triage.names import is_of, is_product, names_of
 from holmes.triage.past import past_period, was_there
 from holmes.triage.subjects import narrowing
@@ -30,6 +32,7 @@ VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scal
 """Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
 _DOWN: Final = frozenset({"unreachable", "ready", "start"})
 """Symptoms of every workload whose pods do not work, for whatever reason."""
+_SOURCES: Final = frozenset({"from", "aus", "de"})
 _NEEDED: Final = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job")
 """Kinds without which nothing can be said about the health of a namespace."""
 
@@ -42,6 +45,8 @@ def of_scope(asked: Asked) -> FirstLook:
     symptoms = _symptoms(asked)
     custom = any("." in kind for kind in asked.subject.kinds)  # operators use their own words for symptoms
     matching = [each for each in there if not symptoms or custom or _matches(asked, each)]
+    if is_particular(asked):
+        matching = [each for each in matching if _serves_words(asked, each)]
     general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
     unknown = asked.ledger.left("word")
     vague = (bool(unknown) or general) and not asked.subject.namespaces and not members
@@ -81,6 +86,26 @@ def _matches(asked: Asked, incident: Incident) -> bool:
     itself = any(ref.kind == "Namespace" and ref.name in asked.subject.namespaces for ref in refs_of(incident))
     down = incident.severity == "critical" and incident.affected_pods > 0 and not _symptoms(asked) - _DOWN
     return itself or down or bool(_symptoms(asked) & symptoms_of_text(f"{incident.title} {incident.cause}"))
+
+
+def is_particular(asked: Asked) -> bool:
+    """Return whether a question asks why something particular is not done, in words of its own: "cancel an order".
+
+    It states neither a symptom nor that something is broken, so not every trouble is what it asks about.
+    A question about what no longer comes from a namespace is one about all that the namespace does.
+    """
+    question = asked.question
+    if any(one in _SOURCES and other in asked.subject.namespaces for one, other in pairwise(question.words)):
+        return False
+    general = question.symptoms or question.states or question.kinds or question.asks("trouble", "health")
+    return question.asks("why") and not general and (question.asks("login") or any(words_asked(asked)))
+
+
+def _serves_words(asked: Asked, incident: Incident) -> bool:
+    """Return whether the name of an object of an incident begins a part with a word of the question."""
+    parts = [part for ref in refs_of(incident) for part in re.split("[-.]", ref.name)]
+    words = set(words_asked(asked)) - set(asked.subject.namespaces)
+    return any(part.startswith(word) for word in words for part in parts)
 
 
 def _needed(asked: Asked) -> tuple[str, ...]:
@@ -150,6 +175,6 @@ def logged_in_scope(
     if len(workloads) > _MOST_LOGGING:
         return None
     vague = not subject.namespaces and (asked.ledger.left("word") or question.symptoms)
-    if vague or by_words:  # any error of any workload would look like the answer
+    if vague or by_words or is_particular(asked):  # any error of any workload would look like the answer
         return cause_by_words(asked, workloads)
     return cause_in_logs(asked.state, question, workloads, past_period(asked))

@@ -32,8 +32,7 @@ _NUMBER: Final = re.compile(
     rf"[\d.:/-]+[a-z%]{{0,8}}|[a-z]?\d{{1,3}}[a-z%]{{0,3}}|[<>]=?|(?:{'|'.join(NUMBER_WORDS)})(?:mal)?"
 )
 _NAMING: Final = word_list("naming")
-_INSIDE: Final = word_list("inside")
-_LOCATING: Final = word_list("locating")
+_INSIDE, _LOCATING = word_list("inside"), word_list("locating")
 _DETERMINERS: Final = word_list("determiners")
 _PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
@@ -41,12 +40,12 @@ _INTERROGATIVES, _ADJECTIVES = word_list("interrogatives"), word_list("adjective
 _INFINITIVES, _PARTICIPLES = frozenset({"to", "zu"}), ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _INFLECTED: Final = ("ing", "ly", "en", "ees", *_PARTICIPLES)
 _TEMPORAL, _PLURAL_VERBS, _MODALS = word_list("temporal"), word_list("plural verbs"), word_list("modals")
+_PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "uploads fail in media" is a name
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _STORED: Final = ("Secret", "ConfigMap")
 _LEAST_NAMED: Final = 4
-_MOST_UNKNOWN: Final = 6
-_MOST_COMPARED: Final = 12
+_MOST_UNKNOWN, _MOST_COMPARED = 6, 12
 
 
 def find_subject(question: Question, names: Names, namespace: str) -> tuple[Question, Subject]:
@@ -313,7 +312,8 @@ class _Search:
             return objects if kind or len(word) >= _LEAST_NAMED else ()
         here = [each for each in self.question.found if index in range(each.first, each.last + 1)]
         beside = {*self.words[index - 1 : index], *self.words[index + 1 : index + 2]} if index else {*self.words[1:2]}
-        told = kind or self._acts(index) or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
+        placed = index > 0 and self.words[index - 1] in _PLACING and index + 1 not in self.question.clause(index)
+        told = kind or placed or self._acts(index) or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
         served = [each for each in objects if is_of(each, kind) or each.kind in _SERVING]
         if not served or not told or any(each.last > each.first for each in here):
             return ()

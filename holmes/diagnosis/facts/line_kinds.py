@@ -60,6 +60,15 @@ _STATUS: Final = expression(r"\b(?:4[02][139]|50[0-4]|111)\b")
 _CAUSED: Final = expression(r"^\s*(?:Caused by: | ?---> |\[cause\]: )(.*)", re.MULTILINE)
 _CHAIN: Final = expression(r"^\s+\d{1,2}: (.+)", re.MULTILINE)
 """A cause in a list below `Caused by:`, as Rust writes it."""
+_OF_CUSTOMERS: Final = expression(
+    r"(?<![\w./-])(?:recipients?|addressee|consignee|guests?|passengers?|vouchers?|coupons?|parcels?|tours?|guides?"
+    r"|(?:upload|attachment) \S{1,40} (?:was )?(?:rejected|refused))(?=[ ':,])",
+    re.IGNORECASE,
+)
+"""Persons outside of the system and what belongs to them, which programs speak of while they work as they should."""
+_TOLD_OF_CUSTOMERS: Final = frozenset({"dependency unavailable", "clock or token", "queue full", "quota"})
+"""Kinds whose words also tell what customers do, have or lack: "the recipient's mailbox is full"."""
+_NEAR_CHARACTERS: Final = 40
 _FRAME: Final = expression(r"^\s+(?:at |from |\d+: |File \"|\^|~|\|)|^\s*\.{3} \d+ more|^\t", re.MULTILINE)
 
 
@@ -123,9 +132,14 @@ def _deciding(written: str) -> tuple[LineKind, re.Match[str]] | None:
     for index in sorted(candidates):
         literal, pattern, kind = _EXPRESSIONS[index]
         match = pattern.search(written) if literal in lowered else None
-        if match is not None:
+        if match is not None and not (kind in _TOLD_OF_CUSTOMERS and _is_of_customers(written, match)):
             return kind, match
     return None
+
+
+def _is_of_customers(written: str, match: re.Match[str]) -> bool:
+    """Return whether the words just before the decisive ones, or inside of them, name a person or his things."""
+    return _OF_CUSTOMERS.search(written, max(0, match.start() - _NEAR_CHARACTERS), match.end()) is not None
 
 
 def decisive_end(record: str) -> int:
