@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _OF_BEHAVIOUR: Final = frozenset({"slow", "unreachable"})
 _PER: Final = frozenset({"a", "an", "per", "pro", "par", "por"})
+_TIMES: Final = frozenset({"times", "mal", "veces", "fois"})
 _UNITS: Final = frozenset({"hour", "day", "stunde", "tag", "heure", "jour", "hora", "dia"})
 _NEVER_STARTED: Final = frozenset({"image", "start"})
 _ENDED: Final = frozenset({"crash", "memory", "evicted"})
@@ -53,8 +54,10 @@ def spares(state: ClusterState, question: Question, incident: Incident, subjects
 
 
 def _is_about_some(question: Question) -> bool:
-    """Return whether only some requests have the symptom: "sometimes", "2 an hour"."""
-    rate = any(one in _PER and other in _UNITS for one, other in pairwise(question.words))
+    """Return whether only some requests have the symptom: "sometimes", "2 an hour", but not "since an hour"."""
+    words = question.words
+    rates = (at for at, (one, other) in enumerate(pairwise(words)) if at and one in _PER and other in _UNITS)
+    rate = any(words[at - 1].isdigit() or words[at - 1] in _TIMES for at in rates)
     return rate or not word_list("sometimes").isdisjoint(question.words)
 
 

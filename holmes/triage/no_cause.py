@@ -83,7 +83,7 @@ _SERVED: Final = ("Deployment", "StatefulSet", "DaemonSet")
 
 def _asks_of_leak(question: Question) -> bool:
     """Return whether a question asks if there is trouble with memory, and not why: "does web leak memory"."""
-    asks = question.words[0] in _YES_OR_NO or not question.complains or "?" in question.text
+    asks = not _YES_OR_NO.isdisjoint(question.words[:1]) or not question.complains or "?" in question.text
     return asks and "memory" in question.symptoms and question.asks("trouble") and not question.asks("why")
 
 

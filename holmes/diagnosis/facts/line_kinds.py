@@ -61,7 +61,7 @@ _CAUSED: Final = expression(r"^\s*(?:Caused by: | ?---> |\[cause\]: )(.*)", re.M
 _CHAIN: Final = expression(r"^\s+\d{1,2}: (.+)", re.MULTILINE)
 """A cause in a list below `Caused by:`, as Rust writes it."""
 _OF_CUSTOMERS: Final = expression(
-    r"(?<![\w./-])(?:recipients?|addressee|consignee|guests?|passengers?|vouchers?|coupons?|parcels?|tours?|guides?"
+    r"(?<![\w./-])(?:recipients?|addressees?|consignees?|guests?|passengers?|vouchers?|coupons?"
     r"|(?:upload|attachment) \S{1,40} (?:was )?(?:rejected|refused))(?=[ ':,])",
     re.IGNORECASE,
 )
