@@ -32,7 +32,7 @@ VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scal
 """Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
 _DOWN: Final = frozenset({"unreachable", "ready", "start"})
 """Symptoms of every workload whose pods do not work, for whatever reason."""
-_SOURCES: Final = frozenset({"from", "aus", "de"})
+_SOURCES: Final = frozenset({"from", "of", "aus", "von", "de", "del", "du"})
 _NEEDED: Final = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job")
 """Kinds without which nothing can be said about the health of a namespace."""
 
@@ -92,7 +92,7 @@ def is_particular(asked: Asked) -> bool:
     """Return whether a question asks why something particular is not done, in words of its own: "cancel an order".
 
     It states neither a symptom nor that something is broken, so not every trouble is what it asks about.
-    A question about what no longer comes from a namespace is one about all that the namespace does.
+    A question about what comes from a namespace or belongs to it is one about all that the namespace does.
     """
     question = asked.question
     if any(one in _SOURCES and other in asked.subject.namespaces for one, other in pairwise(question.words)):
