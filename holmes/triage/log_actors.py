@@ -16,11 +16,12 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.host_mentions import settings_of
+from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import moment, written
-from holmes.triage.log_links import behind_service
+from holmes.triage.log_links import behind_service, own_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
 from holmes.triage.recent_changes import changes_of, shares_identifier, told_change
@@ -40,7 +41,7 @@ CONTENDED: Final[frozenset[LineKind | None]] = frozenset({
     "too many open files",
 })  # fmt: skip
 """Kinds of trouble of a server that one of its clients can cause."""
-_CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden"})
+_CREDENTIALS: Final = CREDENTIALS - {"tls"}
 _PATH_PART: Final = re.compile(r"(?<![\w:/-])([a-z_][\w-]{4,60})(?=/)")
 _INDEX: Final = re.compile(r"(?i)\bindex(?: concurrently)?(?: if exists)? [`\"']?(\w+(?:\.\w+)?)")
 _DROPPED: Final = re.compile(r"(?i)\b(?:drop(?:s|ped|ping)?|remov(?:e[ds]?|ing)|delet(?:e[ds]?|ing))\b")
@@ -319,10 +320,6 @@ def client_by_path(state: ClusterState, trouble: Trouble, callers: Sequence[Obje
     ((ref, path),) = found.items()
     words = f"these lines name `{path}`, which only the settings of {ref} contain"
     return Reason(culprit=ref, words=words, evidence=(f"{ref}, settings: {path}",))
-
-
-def own_services(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
-    yield from (each.ref for pod in state.pods_of(workload)[:1] for each in state.services_of(pod))
 
 
 def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.host_mentions import settings_of
+from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
@@ -15,7 +16,6 @@ from holmes.triage.asked import one_sentence
 from holmes.triage.blame import from_logs, from_reason, with_cause
 from holmes.triage.connections import connections
 from holmes.triage.harm import leaves_serving
-from holmes.triage.log_evidence import CREDENTIALS
 from holmes.triage.log_floods import flooded_by
 from holmes.triage.log_reasons import EXPIRED
 from holmes.triage.names import names_of

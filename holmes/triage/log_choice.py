@@ -20,7 +20,7 @@ from holmes.triage.dependencies import uses
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.happenings import changes
 from holmes.triage.log_answers import log_answer
-from holmes.triage.log_links import behind_service, name_servers
+from holmes.triage.log_links import behind_service, name_servers, own_services
 from holmes.triage.moments import asks_since_fault
 from holmes.triage.plans import plans_of
 from holmes.triage.quota_answers import quota
@@ -119,7 +119,7 @@ def _of_scope(asked: Asked, near: Iterable[ClusterObject] = ()) -> list[ClusterO
     clients = {ref: len(found) for ref, found in edges(state).items()}
 
     def rank(workload: ClusterObject) -> tuple[bool, int]:
-        services = (each.ref for pod in state.pods_of(workload)[:1] for each in state.services_of(pod))
+        services = own_services(state, workload)
         return is_ready(workload), -max((clients.get(ref, 0) for ref in services), default=0)
 
     found = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.line_kinds import kind_of
+from holmes.diagnosis.facts.line_kinds import CREDENTIALS, kind_of
 from holmes.diagnosis.facts.log_groups import MOST_OF_THE_LOG, OFTEN, stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.stale_settings import visible_edits
@@ -47,7 +47,6 @@ _SLOWNESS: Final = re.compile(
     r"|overhead|deadline|cache|block|backlog|lock|queue|pool|exhaust|memory|\d{4,}(?:\.\d+)? ?ms"
 )
 _MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
-CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 _TOGETHER_SECONDS: Final = 2.0
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"dns", "permission"})

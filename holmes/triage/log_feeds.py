@@ -14,7 +14,7 @@ from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.stops import stop_of_producer
 from holmes.kubernetes.fields import duration, moment
-from holmes.triage.log_links import behind_service
+from holmes.triage.log_links import behind_service, own_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import workloads_of
 
@@ -107,7 +107,7 @@ def _producers(state: ClusterState, workload: ClusterObject, line: str) -> Itera
         return
     age = _age_in(line)
     used = {use.service for use, _ in workload_hosts(state, workload)}
-    used |= {service.ref for pod in state.pods_of(workload)[:1] for service in state.services_of(pod)}
+    used.update(own_services(state, workload))
     for each in makers if age else ():
         last = moment(each.text("status", "lastSuccessfulTime"))
         same = last is not None and abs(state.now - last - age) <= _SAME_AGE * age

@@ -15,6 +15,7 @@ from holmes.diagnosis.facts.line_kinds import kind_of
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.triage.log_actors import clients_in, clients_of
+from holmes.triage.log_links import own_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import REACHED
 
@@ -94,7 +95,7 @@ def _newest_lines(state: ClusterState, server: ClusterObject) -> Iterator[str]:
 
 def _told_by_clients(state: ClusterState, server: ClusterObject) -> Iterator[tuple[ObjectRef, str]]:
     """Yield the clients of a server whose logs count attempts without a pause, each with a line."""
-    services = {service.ref for pod in state.pods_of(server)[:1] for service in state.services_of(pod)}
+    services = own_services(state, server)
     consumers = {edge.consumer.ref: edge.consumer for ref in services for edge in edges(state).get(ref, ())}
     names = {ref.name for ref in services}
     for ref, consumer in consumers.items():

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
+from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
@@ -23,7 +24,7 @@ from holmes.triage.log_actors import (
     new_client,
     records_of,
 )
-from holmes.triage.log_links import behind_service, name_servers, named_services
+from holmes.triage.log_links import behind_service, name_servers, named_services, own_services
 from holmes.triage.log_queues import idle_consumer, stopped_client
 from holmes.triage.log_servers import (
     SERVER_STATE,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.diagnosis.facts.log_groups import LogGroup
-    from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_reasons import Reason
     from holmes.triage.log_troubles import Trouble
@@ -57,7 +57,6 @@ _OWN: Final[frozenset[LineKind | None]] = frozenset({
     "architecture", "read only file system",
 })  # fmt: skip
 """Kinds that speak of the workload itself, unless the lines name a Service."""
-_CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 """Kinds of which the client that a server rejects can be the reason."""
 _REFUSED_BY_SERVER: Final = re.compile(
     r"(?i)\btoo many (?:clients|connections)\b|\bconnection slots\b|\bmax(?:imum)? number of clients\b"
@@ -70,7 +69,7 @@ _ELSEWHERE: Final = re.compile(r"://|(?<![\w.])[a-z][\w-]*\.[\w.-]+:\d{2,5}\b|\b
 """An address in a line about another server than those that the workload is configured to use."""
 _ITEM: Final = re.compile(r"\b((?:delivery|message|msg|job|task|event|offset)(?:[ _-]?(?:tag|id))?[ =:#]{1,2}\d{4,})\b")
 """A message of a queue with its number."""
-_HOLDS: Final = re.compile(
+_KEPT: Final = re.compile(
     r"(?i)\block(?:s|ed|ing)?\b|\btransactions?\b|\bsessions?\b|\bconnections? (?:leak|not (?:closed|returned))"
     r"|\brequeue[ds]?\b|\bredeliver(?:y|ed)\b|\bunacked\b"
 )
@@ -228,7 +227,7 @@ def _alike(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
     for each in state.of("StatefulSet", trouble.workload.namespace) if group.kind in CONTENDED else ():
         same = (one.group for one in troubles_of(state, each) if one.group.kind == group.kind)
         if each.ref != trouble.workload.ref and any(abs(one.first - group.first) <= _LATER_SECONDS for one in same):
-            found.update(each.ref for pod in state.pods_of(each)[:1] for each in state.services_of(pod))
+            found.update(own_services(state, each))
     if len(found) == 1:
         yield from found
 
@@ -248,13 +247,13 @@ def _is_peer(state: ClusterState, service: ObjectRef, trouble: Trouble) -> bool:
     if service in configured or trouble.group.kind in REACHED:
         return False
     behind = behind_service(state, service)
-    shared = (*configured, *_services_of(state, trouble.workload))
+    shared = (*configured, *own_services(state, trouble.workload))
     return any(edge.consumer in behind for each in shared for edge in edges(state).get(each, ()))
 
 
 def _at_server(state: ClusterState, way: Way, deeper: Trouble, service: ObjectRef) -> Way:
     """Continue at a server, or stop at its client if the server only rejects the credentials of this client."""
-    rejected = deeper.group.kind in _CREDENTIALS or _REJECTS.search(deeper.group.record) is not None
+    rejected = deeper.group.kind in CREDENTIALS or _REJECTS.search(deeper.group.record) is not None
     rejected = rejected and not _tells_of_its_clock(deeper)
     if rejected and (way.last.group.kind == "clock or token" or _works(state, deeper)):
         return replace(way, troubles=(*way.troubles[:-1], deeper, way.last))
@@ -303,7 +302,7 @@ def _deeper(state: ClusterState, service: ObjectRef, way: Way) -> Trouble | None
 
 def _other_client(state: ClusterState, way: Way, reached: ObjectRef | None) -> Way | None:
     """Return the way to another client of the server at the end of `way`, which overloads, blocks or starves it."""
-    last, own = way.last, next(iter(_services_of(state, way.last.workload)), None)
+    last, own = way.last, next(iter(own_services(state, way.last.workload)), None)
     callers = [each for each in way.path if each != last.workload.ref]
     actor = actor_of(state, last, callers, works=_works(state, last))
     actor = actor or client_by_path(state, last, callers) or job_before(state, last)
@@ -318,11 +317,6 @@ def _other_client(state: ClusterState, way: Way, reached: ObjectRef | None) -> W
         return None
     path = tuple(dict.fromkeys((*way.path, actor.culprit)))
     return replace(way, culprit=actor.culprit, path=path, reason=actor)
-
-
-def _services_of(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
-    for pod in state.pods_of(workload)[:1]:
-        yield from (each.ref for each in state.services_of(pod))
 
 
 def _earlier_client(state: ClusterState, server: ObjectRef, way: Way) -> Trouble | None:
@@ -349,9 +343,7 @@ def _is_about(state: ClusterState, client: Trouble, server: ObjectRef, trouble: 
     """
     record = client.group.record
     fills = trouble.group.kind == "queue full" or "queue" in trouble.group.record
-    return (
-        fills or client.group.kind == "lock" or bool(_HOLDS.search(record)) or server in named_services(state, client)
-    )
+    return fills or client.group.kind == "lock" or bool(_KEPT.search(record)) or server in named_services(state, client)
 
 
 def _upstream_rank(trouble: Trouble) -> tuple[bool, bool, bool, float, bool, float]:

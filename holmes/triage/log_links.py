@@ -105,7 +105,7 @@ def named_services(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ..
     names = {pod.name for pod in pods}  # many programs write the name of their pod into each line
     uses = host_uses(record, trouble.workload.namespace, state)
     found = [use.service for use in uses if use.service.name not in names]
-    own = {each.ref for pod in pods[:1] for each in state.services_of(pod)}
+    own = own_services(state, trouble.workload)
     return tuple(each for each in dict.fromkeys((*found, *_by_name(state, trouble, record))) if each not in own)
 
 
@@ -148,6 +148,11 @@ def failing_name_servers(state: ClusterState) -> tuple[ObjectRef, ...]:
             for pod in state.pods_of(each)
         )
     )
+
+
+def own_services(state: ClusterState, workload: ClusterObject) -> tuple[ObjectRef, ...]:
+    """Return the Services that select the pods of a workload."""
+    return tuple(dict.fromkeys(each.ref for pod in state.pods_of(workload)[:1] for each in state.services_of(pod)))
 
 
 def behind_service(state: ClusterState, service: ObjectRef) -> tuple[ClusterObject, ...]:

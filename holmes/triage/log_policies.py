@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import at, children, matches_map, text, text_map, texts, written
-from holmes.triage.log_links import behind_service, named_services
+from holmes.triage.log_links import behind_service, named_services, own_services
 from holmes.triage.log_reasons import Reason
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _selects(state: ClusterState, policy: ClusterObject, server: ClusterObject) 
         return False
     targets = policy.children("spec", "targetRefs")
     if targets:
-        services = {each.name for pod in state.pods_of(server)[:1] for each in state.services_of(pod)}
+        services = {ref.name for ref in own_services(state, server)}
         return any(text(each, "kind") == "Service" and text(each, "name") in services for each in targets)
     return matches_map(text_map(policy.body, "spec", "selector", "matchLabels"), template_of(server).labels)
 
@@ -108,4 +108,5 @@ def _reason(policy: ClusterObject, server: ClusterObject, trouble: Trouble) -> R
 
 def _brief(policy: ClusterObject) -> str:
     rules = at(policy.body, "spec", "rules")
-    return f"{len(rules)} rules" if isinstance(rules, list) else "none"
+    number = len(rules) if isinstance(rules, list) else 0
+    return f"{number} rule{'' if number == 1 else 's'}"

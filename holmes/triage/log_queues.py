@@ -10,7 +10,8 @@ from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.templates import pod_templates
-from holmes.triage.log_actors import CONTENDED, own_services
+from holmes.triage.log_actors import CONTENDED
+from holmes.triage.log_links import own_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
 

@@ -14,6 +14,7 @@ from holmes.diagnosis.facts.container_settings import unset_variable
 from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.host_mentions import mentions
+from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of, is_pod_name_of
@@ -35,15 +36,12 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_troubles import Trouble
 
-_OF_SETTINGS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
-"""Kinds of which an old password, key or certificate can be the reason."""
 EXPIRED: Final = re.compile(r"(?i)\bexpired\b|\bnot yet valid\b|\bnotAfter\b|\bno longer valid\b")
 _TOLD_BY_PEER: Final = re.compile(r"(?i)\bremote error\b|\b(?:sslv3|tlsv1|ssl|tls|fatal|received)\b.{0,20} alert\b")
 """Words of a TLS error that the other side reports, so that the own certificate is at fault."""
 _OF_EXPERIMENTS: Final[frozenset[LineKind | None]] = frozenset({*REACHED, "slow", "unknown host", "disk full"})
 """Kinds of trouble that a chaos experiment makes."""
 _TLS_NAME: Final = re.compile(r"(?i)(?<![a-z])(?:tls|ssl|certs?|certificates?|pki|x509)(?![a-z])")
-_NAME: Final = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9-]{2,61}[a-z0-9])(?![\w./-]*[\w/])")
 _UNSET: Final = re.compile(
     r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b.{0,40}?\b(?:not set|unset|empty|undefined|missing|not defined|not found|absent)\b"
     r"|\b(?:[Ee]mpty|[Nn]o|[Mm]issing|[Uu]nset|[Uu]ndefined|without)\b.{0,30}?\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
@@ -52,9 +50,7 @@ _UNSET: Final = re.compile(
 _PART: Final = re.compile(r"[a-z]{4,}")
 _DAY_SECONDS: Final = 86_400.0
 _RARE: Final = 3
-_LEAST_LINES: Final = 3
 _SHORTLY_SECONDS: Final = 300.0
-_MOST_LINES: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +78,7 @@ def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
 
 def _rejected_since_edit(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the old setting that a server rejects, if the rejections began near its edit and name no other one."""
-    reason = _older_than_its_setting(state, trouble.workload) if trouble.group.kind in _OF_SETTINGS else None
+    reason = _older_than_its_setting(state, trouble.workload) if trouble.group.kind in CREDENTIALS else None
     setting = state.find(reason.culprit) if reason is not None else None
     if reason is None or setting is None:
         return reason

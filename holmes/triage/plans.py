@@ -98,11 +98,6 @@ def _says_word(question: Question) -> bool:
     return any(each.sense == "word" for each in question.found)
 
 
-def _is_known(question: Question, subject: Subject) -> bool:
-    named = subject.named or subject.namespaces or subject.kinds or subject.values
-    return bool(named or question.states or question.whole_cluster or _says_word(question))
-
-
 def _is_specific(question: Question, subject: Subject) -> bool:
     """Return whether a question is about something that can be judged. "Explain services" is not."""
     named = subject.named or subject.namespaces or subject.values or question.labels or question.states
@@ -157,11 +152,6 @@ def _asks_amount_calmly(question: Question, subject: Subject) -> bool:
 def _calm(*concepts: str) -> Callable[[Question, Subject], bool]:
     """Return the test of a concept in a question that does not speak of trouble."""
     return lambda question, _subject: question.asks(*concepts) and not question.asks("trouble")
-
-
-def _asks(*concepts: str) -> Callable[[Question, Subject], bool]:
-    """Return the test of a concept."""
-    return lambda question, _subject: question.asks(*concepts)
 
 
 def _counts(question: Question, _subject: Subject) -> bool:

@@ -34,7 +34,6 @@ _PER: Final = re.compile(
     r"\b(?:per|by|pro|je|por|par|each|every|jede[rnms]?|cada|chaque) (?:each |every )?(node|namespace|pod|workload)s?\b"
 )
 _MOST_TOLD: Final = 4
-_GROUPS: Final = {"node": "Node", "namespace": "Namespace", "pod": "Pod", "workload": "workload"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -339,7 +339,7 @@ def _number(written: str) -> float:
 
 
 def _direction(comparative: str) -> Comparator:
-    """Return whether a comparative such as "slower than" or "langer als" bounds a number from below or from above."""
+    """Return the sign of a comparative: `<` for "faster than", `>` for "slower than" or "langer als"."""
     return "<" if comparative.startswith(_LESSER) else ">"
 
 

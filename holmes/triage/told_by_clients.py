@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.edges import edges
 from holmes.triage.asked import look_about
 from holmes.triage.log_blame import blamed
 from holmes.triage.log_evidence import cause_in_logs
+from holmes.triage.log_links import own_services
 from holmes.triage.log_troubles import workloads_of
 from holmes.triage.past import past_period
 
@@ -43,8 +44,8 @@ def told_by_clients(asked: Asked, named: Named) -> FirstLook | None:
 
 
 def _services(asked: Asked, named: Named) -> set[ObjectRef]:
-    pods = (pod for each in workloads_of(asked.state, named.objects) for pod in asked.state.pods_of(each)[:1])
-    return {service.ref for pod in pods for service in asked.state.services_of(pod)}
+    workloads = workloads_of(asked.state, named.objects)
+    return {ref for each in workloads for ref in own_services(asked.state, each)}
 
 
 def _clients(asked: Asked, services: Iterable[ObjectRef]) -> Iterable[ClusterObject]:

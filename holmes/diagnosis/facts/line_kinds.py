@@ -60,6 +60,8 @@ _STATUS: Final = expression(r"\b(?:4[02][139]|50[0-4]|111)\b")
 _CAUSED: Final = expression(r"^\s*(?:Caused by: | ?---> |\[cause\]: )(.*)", re.MULTILINE)
 _CHAIN: Final = expression(r"^\s+\d{1,2}: (.+)", re.MULTILINE)
 """A cause in a list below `Caused by:`, as Rust writes it."""
+CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
+"""Kinds of which an old password, key or certificate can be the reason."""
 _OF_CUSTOMERS: Final = expression(
     r"(?<![\w./-])(?:recipients?|addressees?|consignees?|guests?|passengers?|vouchers?|coupons?"
     r"|(?:upload|attachment) \S{1,40} (?:was )?(?:rejected|refused))(?=[ ':,])",

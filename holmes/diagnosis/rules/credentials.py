@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.evidence import edited_at, log_line, value
+from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.references import references_of
@@ -18,14 +19,12 @@ from holmes.kubernetes.fields import children, moment, text, texts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.diagnosis.facts.log_groups import LogGroup
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
     from holmes.values.findings import Evidence
 
-_REJECTIONS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
 _MAKES: Final = re.compile(
     r"(?i)(?<![a-z])(?:apply|patch|create|replace|edit|set|put|post|renew|rotat|refresh|issu|writ|updat|generat|mint|sync"
     r"|log-?in|fetch|token|push|acme|certbot|get-)"
@@ -106,6 +105,6 @@ def _rejected(
     for key, story in stories_of(state, user):
         for group in story.groups:
             begun = group.first > max(last or 0.0, edited_at(kept) if kept is not None else 0.0)
-            if group.kind in _REJECTIONS and begun and not group.over and group.is_evidence(state.now):
+            if group.kind in CREDENTIALS and begun and not group.over and group.is_evidence(state.now):
                 return key, group
     return None

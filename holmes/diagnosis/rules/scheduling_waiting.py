@@ -1,4 +1,4 @@
-"""Rules for pods that wait for a volume, a scheduling gate, a scheduler, a node or preemption."""
+"""Rules for pods that wait for a volume, a scheduling gate, a scheduler or a node."""
 
 from __future__ import annotations
 
