@@ -6,7 +6,10 @@ in many forms with evidence that does not prove them. `make test` plays a share 
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 import os
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +18,7 @@ import pytest
 from holmes.values.events import AssistantReplied
 from tests.support.beyond_rules import DANGEROUS, dangerous_model, incidents_beyond_rules, understanding_model
 from tests.support.false_models import FALSE_BEHAVIOURS, false_model
-from tests.support.long_form import cases
+from tests.support.long_form import cases, count
 from tests.support.plays import PlaySettings, opened, play
 from tests.support.recorded_incidents import case_incidents, hard_incidents, scenario_incidents
 from tests.support.weak_models import BEHAVIOURS, weak_model
@@ -50,6 +53,7 @@ INCIDENTS: Final = {each.id: each for each in (*scenario_incidents(), *UNSEEN)}
 EMPTY_HANDED: Final = ("invents all", "contradicts", "says nothing")
 LIES: Final = {name: partial(false_model, name) for name in FALSE_BEHAVIOURS}
 WEAK: Final = {name: partial(weak_model, name) for name in BEHAVIOURS}
+PROCESSES: Final = count(long=os.cpu_count() or 1, short=1)
 
 
 async def _rules(incident: RecordedIncident) -> Play:
@@ -70,6 +74,27 @@ async def _plays(
 
 def _worse(rules: Play, plays: Mapping[str, Play]) -> dict[str, str]:
     return {name: each.text for name, each in plays.items() if RANK[each.outcome] > RANK[rules.outcome]}
+
+
+async def _worse_answers(
+    incident: RecordedIncident, models: Mapping[str, Callable[[], ChatModel]]
+) -> tuple[str, dict[str, str]]:
+    return incident.id, _worse(await _rules(incident), await _plays(incident, models))
+
+
+def _worse_in_process(
+    incident: RecordedIncident, models: Mapping[str, Callable[[], ChatModel]]
+) -> tuple[str, dict[str, str]]:
+    return asyncio.run(_worse_answers(incident, models))
+
+
+def _all_worse(
+    incidents: Sequence[RecordedIncident], models: Mapping[str, Callable[[], ChatModel]]
+) -> dict[str, dict[str, str]]:
+    """For each incident with worse answers, these answers. The long form plays on all cores."""
+    with ProcessPoolExecutor(PROCESSES, mp_context=multiprocessing.get_context("spawn")) as pool:
+        played = list(pool.map(partial(_worse_in_process, models=models), incidents, chunksize=4))
+    return {name: texts for name, texts in played if texts}
 
 
 def _replies(each: Play) -> int:
@@ -125,25 +150,22 @@ async def test_a_model_that_knows_nothing_is_as_right_as_the_rules() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
-async def test_no_recorded_fault_is_answered_worse() -> None:
+@pytest.mark.timeout(count(long=7200, short=1800))
+def test_no_recorded_fault_is_answered_worse() -> None:
     """A model that invents everything, contradicts the facts or says nothing."""
     recorded = (*scenario_incidents(), *case_incidents("development"), *hard_incidents("development"))
     faults = [each for each in recorded if "cause_found" in each.verdicts]
     assert len(faults) >= 250
-    models = {name: WEAK[name] for name in EMPTY_HANDED}
-    worse = {each.id: _worse(await _rules(each), await _plays(each, models)) for each in cases(faults, 20)}
-    assert {name: texts for name, texts in worse.items() if texts} == {}
+    assert _all_worse(cases(faults, 30), {name: WEAK[name] for name in EMPTY_HANDED}) == {}
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
-async def test_no_answer_gets_worse_with_a_false_cause() -> None:
+@pytest.mark.timeout(count(long=7200, short=1800))
+def test_no_answer_gets_worse_with_a_false_cause() -> None:
     """Faults, healthy clusters and questions of fact."""
     questions = [each for each in case_incidents("development", "questions") if "not_understood" not in each.verdicts]
     recorded = (*scenario_incidents(), *case_incidents("development"), *hard_incidents("development"), *questions)
-    worse = {each.id: _worse(await _rules(each), await _plays(each, LIES)) for each in cases(recorded[7::9], 24)}
-    assert {name: texts for name, texts in worse.items() if texts} == {}
+    assert _all_worse(cases(recorded[7::9], 40), LIES) == {}
 
 
 async def _leads(case: BeyondRules) -> Play:

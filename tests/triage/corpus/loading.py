@@ -160,10 +160,10 @@ def _shared_scan(half: Half, name: str) -> ScanResult:
     return scan_of(_shared_cluster(half, name))
 
 
+@cache
 def _shared_cluster(half: Half, name: str) -> Mapping[str, Any]:
     own, shared = (FOLDER / each / "clusters" / f"{name}.yaml" for each in (half, "development"))
-    cluster: Mapping[str, Any] = _read(own if own.exists() else shared)
-    return cluster
+    return _written_out(_read(own if own.exists() else shared))
 
 
 def scan_of(cluster: Mapping[str, Any]) -> ScanResult:
