@@ -15,9 +15,9 @@ from tests.server.http_server import KEY, HttpServer, http_server, provider
 from tests.support.alert_load import payload
 from tests.support.openai_server import Reply
 
-GROUPS = 300
+GROUPS = 75
 LIMIT = 30
-SECONDS = 120
+SECONDS = 240  # a group costs about ten flushes of the database, which take long while other tests keep the disk busy
 UNLIMITED = {"HOLMES_MAX_INVESTIGATIONS_PER_HOUR": "unlimited"}
 
 
@@ -27,7 +27,7 @@ def answered(server: HttpServer, asked: str) -> list[dict[str, object]]:
     return [each for each in listed if (each["answered_by"] == "builtin/triage") == (asked == "rules")]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_a_flood_begins_at_most_thirty_investigations_with_a_model(tmp_path: Path) -> None:
     with provider() as model:
         model.play(Reply(text="Root cause: the pod cannot start."))

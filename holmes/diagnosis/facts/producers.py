@@ -207,6 +207,13 @@ def controllers_of(state: ClusterState, kind: str, group: str) -> tuple[ObjectRe
     return index.controllers[group, kind]
 
 
+def provisioners_of(state: ClusterState, provisioner: str) -> tuple[ObjectRef, ...]:
+    """Return the workloads that seem to be a provisioner such as `csi.example.com`, by their names."""
+    domain, _, path = provisioner.partition("/")
+    words = [word for word in (*domain.split(".")[:-1], path) if word not in {"csi", ""}]
+    return _named_after(_index(state).workloads, ".".join(words))
+
+
 def _named_after(workloads: Mapping[str, Iterable[ObjectRef]], group: str) -> tuple[ObjectRef, ...]:
     """Return the workloads with the name of the API group, such as `cert-manager` or `keda-operator`."""
     found: list[ObjectRef] = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.fixes import changed, instruction
+from holmes.diagnosis.facts.producers import provisioners_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.facts.unscheduled import unscheduled_pods
 from holmes.diagnosis.facts.volumes import (
@@ -217,6 +218,8 @@ def _not_provisioned(
     provisioner = storage_class.text("provisioner")
     waiting = state.events_of(claim, "ExternalProvisioning")[-1:]
     makers = _provisioner_pods(state, provisioner)
+    workloads = tuple(dict.fromkeys(state.workload_of(pod).ref for pod in makers))
+    workloads = workloads or provisioners_of(state, provisioner)
     own = claim_field(state, claim, "storageClassName", storage_class.name)
     made_by = evidence.field(storage_class, "provisioner")
     refused = _refused(state, claim, refusals[0].message) if refusals else None
@@ -229,8 +232,8 @@ def _not_provisioned(
         why = f"provisioner {provisioner} cannot create the volume: {refusals[0].message}"
         parameters = evidence.field(storage_class, "parameters")
         values = (parameters, own, made_by) if blames_class and storage_class.at("parameters") else values
-    elif makers:
-        why = f"provisioner {provisioner} does not respond, although {makers[0].ref} exists"
+    elif workloads:
+        why = f"provisioner {provisioner} does not respond, although {workloads[0]} exists"
         values = (made_by, own)
     else:
         why = f"provisioner {provisioner} of StorageClass {storage_class.name} does not respond"
@@ -242,7 +245,7 @@ def _not_provisioned(
         cause=f"{claim.ref} has had no volume for {duration(state.age_seconds(claim))}: {why}",
         evidence=(*values, evidence.field(claim, "status", "phase"), *map(evidence.event, (*refusals, *waiting))),
         next_check=_look(claim),
-        because=tuple(dict.fromkeys(state.workload_of(pod).ref for pod in makers)),
+        because=workloads,
         since=claim.created or None,
     )
 
