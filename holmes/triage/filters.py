@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import child, children, text_map
 from holmes.triage.asked import refs_of
 from holmes.triage.names import plain_value
-from holmes.triage.states import crashed, lives, pod_ready, restarts, state_test
+from holmes.triage.states import crashed, lives, restarts, state_test
 from holmes.triage.vocabulary import vocabulary, word_list
 
 if TYPE_CHECKING:

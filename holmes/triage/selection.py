@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.kubernetes.fields import children, text, text_map
 from holmes.triage.connections import connections, identity
 from holmes.triage.field_filters import field_filters, use_filters, value_filters
@@ -194,7 +195,7 @@ def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
     elif each.kind == "Service":
         for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")):
             yield pod.ref
-            yield state.workload_of(pod).ref
+        yield from (workload.ref for workload in serving_workloads(state, each))
     served = each.kind in (*WORKLOAD_KINDS, "Pod", "Service")
     for user in users_of(state, each):
         if not served or user.object.kind not in WITH_TEMPLATE:  # the clients of a workload do not belong to it

@@ -14,6 +14,7 @@ from holmes.diagnosis.facts.line_kinds import kind_of, reports_success
 from holmes.diagnosis.facts.log_records import detail_of
 from holmes.diagnosis.facts.network import target_ports
 from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import nearest
 from holmes.kubernetes.cluster_state import LOG_TIME, LogKey
@@ -387,14 +388,10 @@ def consumer_logs(state: ClusterState, consumers: Iterable[ClusterObject]) -> tu
     keys: list[LogKey] = []
     for consumer in {each.uid: each for each in consumers}.values():
         pods = [pod for pod in state.pods_of(consumer) if pod.text("status", "phase") in {"Running", "Pending"}]
-        for pod in sorted(pods, key=is_ready)[:1]:
+        for pod in sorted(pods, key=pod_ready)[:1]:
             for container in containers_of(pod):
                 if container.running:
                     keys.append(LogKey(pod=pod.ref, container=container.name, previous=False))
                 elif container.kind != "ephemeral" and container.last_terminated:
                     keys.append(LogKey(pod=pod.ref, container=container.name, previous=True))
     return tuple(keys)
-
-
-def is_ready(pod: ClusterObject) -> bool:
-    return text(pod.condition("Ready"), "status") == "True"

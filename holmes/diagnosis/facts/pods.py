@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.evidence import owner_words, shown, spec_field
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.kubernetes.fields import at, boolean, child, integer, text
 from holmes.values.findings import Evidence
 
@@ -125,7 +126,7 @@ def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
 
 def _plain(pod: ClusterObject) -> bool:
     """Return whether the pod and all its containers are ready, and no container is waiting or has restarted."""
-    if text(pod.condition("Ready"), "status") != "True":
+    if not pod_ready(pod):
         return False
     statuses = (*pod.children("status", "initContainerStatuses"), *pod.children("status", "containerStatuses"))
     return all(
@@ -164,7 +165,7 @@ def is_sick(state: ClusterState, workload: ClusterObject) -> bool:
         if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":
             continue
         restarted = any(container.restarts for container in containers_of(pod))
-        ready = text(pod.condition("Ready"), "status") == "True"
+        ready = pod_ready(pod)
         if (not ready and state.age_seconds(pod) >= state.grace_seconds) or restarted:
             return True
     return False

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
-from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.starts import start_of
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import labels_of
 from holmes.kubernetes.fields import SERVICE_NAME, at, children, matches_map, moment, text, text_map
 
@@ -82,7 +82,7 @@ def has_ready_endpoints(state: ClusterState, service: ClusterObject) -> bool:
     pods = pods_behind(state, service)
     if service.boolean("spec", "publishNotReadyAddresses") and pods:
         return True
-    return any(is_ready(pod) for pod in pods)
+    return any(pod_ready(pod) for pod in pods)
 
 
 def _serves(endpoint: Mapping[str, object]) -> bool:
@@ -100,7 +100,7 @@ def unready_seconds(state: ClusterState, pod: ClusterObject) -> float:
     if start_of(state, pod) is not None:
         return 0.0
     since = moment(text(pod.condition("Ready"), "lastTransitionTime"))
-    return state.now - (since if since is not None and not is_ready(pod) else pod.created)
+    return state.now - (since if since is not None and not pod_ready(pod) else pod.created)
 
 
 def edited_at(each: ClusterObject) -> float:

@@ -59,6 +59,26 @@ def template_of(workload: ClusterObject) -> PodTemplate:
     )
 
 
+def serving_workloads(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
+    """Return the outermost workloads whose pods a Service selects. A pod without an owner is its own workload."""
+    pods = state.selected("Pod", service.namespace, text_map(service.body, "spec", "selector"))
+    return tuple(dict.fromkeys(map(state.workload_of, pods)))
+
+
+def workloads_behind(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
+    """Return the workloads whose pods a Service selects, then those without such pods that have its labels."""
+    selector, serving = text_map(service.body, "spec", "selector"), serving_workloads(state, service)
+    others = (
+        each
+        for kind in WORKLOADS
+        for each in state.of(kind, service.namespace)
+        if (each.owner is None or each.owner.kind not in WORKLOADS)
+        and matches_map(selector, template_of(each).labels)
+        and state.workload_of(each) not in serving
+    )
+    return (*serving, *others)
+
+
 T = TypeVar("T")
 
 
