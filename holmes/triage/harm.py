@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from holmes.values.findings import Incident, ObjectRef
 
 _OF_BEHAVIOUR: Final = frozenset({"slow", "unreachable"})
-_PER: Final = frozenset({"a", "an", "per", "pro", "par", "por"})
-_TIMES: Final = frozenset({"times", "mal", "veces", "fois"})
-_UNITS: Final = frozenset({"hour", "day", "stunde", "tag", "heure", "jour", "hora", "dia"})
+_PER: Final = word_list("per")
+_TIMES: Final = word_list("times")
+_UNITS: Final = word_list("rate units")
 _NEVER_STARTED: Final = frozenset({"image", "start"})
 _ENDED: Final = frozenset({"crash", "memory", "evicted"})
 _OWN: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod", "ConfigMap", "Secret"})

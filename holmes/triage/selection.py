@@ -6,7 +6,6 @@ is reported, so that no number and no list pretends to take it into account.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +25,7 @@ from holmes.triage.filters import (
     position_of,
 )
 from holmes.triage.ledger import unread
-from holmes.triage.names import is_of, plain_value
+from holmes.triage.names import is_of, is_part_of_image, plain_value
 from holmes.triage.relations import relation_filters
 from holmes.triage.time_filters import time_filters
 from holmes.triage.users import users_of
@@ -44,9 +43,7 @@ if TYPE_CHECKING:
 
 _POSSESSIVES: Final = word_list("possessives")
 _REACHABLE: Final = word_list("reachable")
-_CONJUNCTIONS: Final = frozenset({"and", "or", "und", "oder", "y", "e", "o", "et", "ou"})
-_IMAGE_PARTS: Final = re.compile(r"[/:@.-]")
-_LEAST_LETTERS: Final = 4
+_CONJUNCTIONS: Final = word_list("conjunctions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,14 +219,6 @@ def _image_filters(asked: Asked) -> Iterator[Filter]:
             asked.ledger.take("aside", word)
             asked.ledger.take("concept", "uses")  # "who still uses shop/web:1.2": the image is what is used
             yield _image_filter(word)
-
-
-def is_part_of_image(word: str, image: str) -> bool:
-    """Return whether a word is a reference to an image, or begins one of its parts: `postgres` for `postgresql:16`."""
-    if any(sign in word for sign in ":/.@"):
-        return word in image.lower()
-    parts = _IMAGE_PARTS.split(image.lower())
-    return word in parts or (len(word) >= _LEAST_LETTERS and any(part.startswith(word) for part in parts))
 
 
 def _is_latest(image: str) -> bool:

@@ -183,7 +183,7 @@ def applies(policy: ClusterObject, direction: Direction) -> bool:
     return direction == "Ingress" or policy.at("spec", "egress") is not None
 
 
-def selects(policy: ClusterObject, pod: ClusterObject) -> bool:
+def _selects(policy: ClusterObject, pod: ClusterObject) -> bool:
     """Return whether the policy selects the pod. Policies do not apply to pods in the host network."""
     return (
         policy.namespace == pod.namespace
@@ -198,7 +198,7 @@ def selected_by(state: ClusterState, policy: ClusterObject) -> tuple[ClusterObje
     pods = labels_of(state).pods
     wanted = text_map(policy.body, "spec", "podSelector", "matchLabels")
     candidates = pods.selected(policy.namespace, wanted) if wanted else pods.of(policy.namespace)
-    return tuple(pod for pod in candidates if selects(policy, pod))
+    return tuple(pod for pod in candidates if _selects(policy, pod))
 
 
 class Policies:

@@ -37,7 +37,7 @@ class Start:
 
 def start_of(state: ClusterState, pod: ClusterObject) -> Start | None:
     """Return what the pod is waiting for to start, or None if nothing shows that it is starting."""
-    until, node, pull = starting_until(state, pod), coming_node(state, pod), pull_of(state, pod)
+    until, node, pull = starting_until(state, pod), coming_node(state, pod), _pull_of(state, pod)
     if until:
         allowed = duration(until - pod.created)
         return Start(
@@ -53,7 +53,7 @@ def start_of(state: ClusterState, pod: ClusterObject) -> Start | None:
     return None
 
 
-def pull_of(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:
+def _pull_of(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:
     """Return the event with which the pull of an image began that has neither ended nor failed, or None."""
     for container in containers_of(pod):
         told = state.events_of(pod, "Pulling", "Pulled", "Failed", "BackOff")

@@ -221,7 +221,7 @@ def is_kept_away(state: ClusterState, pod: ClusterObject, node: ClusterObject) -
     troubled = node.boolean("spec", "unschedulable") or any(map(is_trouble, taints))
     if not troubled or not chooses(spec, node) or not all(map(is_trouble, taints)):
         return False
-    return all(has_room(state, pod, node, resource) for resource in _RESOURCES)
+    return all(_has_room(state, pod, node, resource) for resource in _RESOURCES)
 
 
 def closed_nodes(
@@ -237,7 +237,7 @@ def closed_nodes(
     return found if all(found.values()) else {}
 
 
-def has_room(state: ClusterState, pod: ClusterObject, node: ClusterObject, resource: str) -> bool:
+def _has_room(state: ClusterState, pod: ClusterObject, node: ClusterObject, resource: str) -> bool:
     """Return whether the node has as much of a resource left as the pod requests."""
     wanted = requested(pod, resource)
     return wanted <= 0 or free((node,), pods_by_node(state), resource)[node.name] >= wanted
