@@ -9,9 +9,10 @@ import difflib
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import child, children, text, texts
 from holmes.triage.alert_subjects import owners_of_pod
 
@@ -184,15 +185,10 @@ class Names:
         return found[0] or found[1]
 
 
-_NAMES: WeakKeyDictionary[ClusterState, Names] = WeakKeyDictionary()
-
-
+@once_per_state
 def names_of(state: ClusterState) -> Names:
     """Return the index of `state`. It is built once for each state."""
-    found = _NAMES.get(state)
-    if found is None:
-        found = _NAMES[state] = Names(state)
-    return found
+    return Names(state)
 
 
 def is_part_of_image(word: str, image: str) -> bool:

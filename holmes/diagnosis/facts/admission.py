@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.templates import workloads_behind
 from holmes.diagnosis.facts.typos import hint
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import (
     SERVICE_NAME,
     at,
@@ -215,15 +215,10 @@ class Refusal:
         return any(pattern.search(self.message) for pattern in _KNOWN)
 
 
-_REFUSALS: Final[WeakKeyDictionary[ClusterState, tuple[Refusal, ...]]] = WeakKeyDictionary()
-
-
+@once_per_state
 def refusals(state: ClusterState) -> tuple[Refusal, ...]:
     """Return the current refusals, at most one for each controller. The result is cached for each state."""
-    found = _REFUSALS.get(state)
-    if found is None:
-        found = _REFUSALS[state] = tuple(_refusals(state))
-    return found
+    return tuple(_refusals(state))
 
 
 def _refusals(state: ClusterState) -> Iterator[Refusal]:

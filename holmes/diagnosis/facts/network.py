@@ -6,9 +6,9 @@ import ipaddress
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.templates import labels_of
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import at, child, children, integer, matches_selector, text, text_map, texts
 
 if TYPE_CHECKING:
@@ -222,15 +222,10 @@ class Policies:
         return tuple(each for each in self._by_pod.get(pod.uid, ()) if applies(each, direction))
 
 
-_POLICIES: WeakKeyDictionary[ClusterState, Policies] = WeakKeyDictionary()
-
-
+@once_per_state
 def policies_of(state: ClusterState) -> Policies:
     """Return the policy index of a state. The index is cached for each state."""
-    found = _POLICIES.get(state)
-    if found is None:
-        found = _POLICIES[state] = Policies(state)
-    return found
+    return Policies(state)
 
 
 def is_blocked(state: ClusterState, connection: Connection, direction: Direction) -> bool:

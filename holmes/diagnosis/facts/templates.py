@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import child, matches_map, text_map
 from holmes.kubernetes.kinds import WORKLOADS
 
@@ -117,12 +117,7 @@ class LabelIndex:
         )
 
 
-_INDEXES: WeakKeyDictionary[ClusterState, LabelIndex] = WeakKeyDictionary()
-
-
+@once_per_state
 def labels_of(state: ClusterState) -> LabelIndex:
     """Return the label index of a state. The index is cached for each state."""
-    index = _INDEXES.get(state)
-    if index is None:
-        index = _INDEXES[state] = LabelIndex(state)
-    return index
+    return LabelIndex(state)
