@@ -24,7 +24,7 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 MAX_BYTES = 10_000_000
 MAX_NODES = 1_000_000
-MAX_LEVELS = 100
+_MAX_LEVELS = 100
 """Maximum nesting depth of user files.
 
 The C parser is recursive, and tens of thousands of levels overflow its stack.
@@ -80,7 +80,7 @@ def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
     return parse_document(text, source=str(path), unique_keys=unique_keys)
 
 
-def refuse_deep(content: bytes, *, source: str, max_levels: int = MAX_LEVELS) -> None:
+def refuse_deep(content: bytes, *, source: str, max_levels: int = _MAX_LEVELS) -> None:
     """Raise `YamlError` for YAML with too many levels, and the errors from PyYAML for invalid YAML."""
     columns = max(map(len, content.splitlines()), default=0)
     # Quick check: each level takes at least a bracket or a column of indentation, and two levels may share a column.

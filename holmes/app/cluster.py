@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.values.errors import HolmesError
     from holmes.values.findings import DiagnosisReport
 
-RECORDINGS_DATABASE = "recordings.db"
+_RECORDINGS_DATABASE = "recordings.db"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def _apart(settings: Settings) -> InvestigationsSettings:
 
     if settings.investigations.database_url:
         return settings.investigations
-    file = settings.storage.results_path.parent / RECORDINGS_DATABASE
+    file = settings.storage.results_path.parent / _RECORDINGS_DATABASE
     with suppress(OSError):  # the error is reported when the database is opened
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return settings.investigations.model_copy(update={"database_url": SecretStr(f"sqlite:///{file}")})

@@ -53,7 +53,7 @@ class RunApprover:
         return None if approver is None else await approver.decide(invocation, description)
 
 
-async def with_approver(
+async def _with_approver(
     events: AsyncGenerator[AgentEvent, None], approver: Approver
 ) -> AsyncGenerator[AgentEvent, None]:
     """Let `approver` decide on the tool calls of a run. The run must not have started."""
@@ -70,7 +70,7 @@ async def with_approver(
             yield event
 
 
-CHAT: Final = "chat"
+_CHAT: Final = "chat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,10 +128,10 @@ class Investigators:
         """
         events = (await self._investigator(model)).ask(request, parts)
         if parts and parts.approver:
-            events = with_approver(events, parts.approver)
+            events = _with_approver(events, parts.approver)
         name, telemetry = self.require_model(model), self._parts.telemetry
-        events = traced(events, telemetry.tracer, RunAttributes(source=CHAT, model=name))
-        return observed(events, telemetry.metrics, source=CHAT, model=name)
+        events = traced(events, telemetry.tracer, RunAttributes(source=_CHAT, model=name))
+        return observed(events, telemetry.metrics, source=_CHAT, model=name)
 
     async def investigate(
         self, record: InvestigationRecord, steps: StepRunner, spent: float

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holmes.settings.model_list import ModelEntry
     from holmes.settings.settings import Settings
 
-SCRIPTED_PREFIX = "scripted:"
+_SCRIPTED_PREFIX = "scripted:"
 
 
 class ConfiguredModel(ChatModel, Protocol):
@@ -37,8 +37,8 @@ class ConfiguredModel(ChatModel, Protocol):
 
 def build_model(config: LitellmModelConfig) -> ConfiguredModel:
     """Create the configured model without importing litellm. Raises `ConfigError` for an invalid script file."""
-    if config.model.startswith(SCRIPTED_PREFIX):
-        return ScriptedModel.from_file(Path(config.model.removeprefix(SCRIPTED_PREFIX)), name=config.name)
+    if config.model.startswith(_SCRIPTED_PREFIX):
+        return ScriptedModel.from_file(Path(config.model.removeprefix(_SCRIPTED_PREFIX)), name=config.name)
     if config.model == TRIAGE_MODEL:
         return TriageModel(name=config.name)
     from holmes.llm.litellm_model import LitellmModel  # the built-in rules need nothing of it

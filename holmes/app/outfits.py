@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from holmes.tokens import TokenCounter
     from holmes.values.tools import Toolset
 
-SMALL_WINDOW_TOKENS: Final = 32_000
+_SMALL_WINDOW_TOKENS: Final = 32_000
 SHORT_FORM_TOKENS: Final = 2_500
 """Maximum size of the short system prompt with the schemas of all offered tools."""
-SHORT_FORM_SHARE: Final = 0.25
+_SHORT_FORM_SHARE: Final = 0.25
 """Maximum share of the context window for the short system prompt and these schemas."""
 _MOST_ESSENTIAL: Final = (
     FIRST_LOOK_TOOL,
@@ -62,7 +62,7 @@ def outfit_of(
         system = SystemMessage(text=render_prompt("system", {**_place(settings, model), **variables}))
         return Outfit(system=system, toolsets=toolsets)
     text, counter = render_prompt("system_short", _place(settings, model)), model.make_counter()
-    room_tokens = min(SHORT_FORM_TOKENS, int(model.model.limits.context_window_tokens * SHORT_FORM_SHARE))
+    room_tokens = min(SHORT_FORM_TOKENS, int(model.model.limits.context_window_tokens * _SHORT_FORM_SHARE))
     offered = fit_tools(toolsets, room_tokens - counter.count_text(text), counter)
     return Outfit(system=SystemMessage(text=text), toolsets=offered, warnings=_left_out(model, toolsets, offered))
 
@@ -94,7 +94,7 @@ def _left_out(model: LoopModel, toolsets: Sequence[Toolset], offered: Sequence[T
 
 def _wants_short_form(settings: Settings, model: LoopModel) -> bool:
     form = settings.investigation.prompt
-    small = model.model.limits.context_window_tokens <= SMALL_WINDOW_TOKENS
+    small = model.model.limits.context_window_tokens <= _SMALL_WINDOW_TOKENS
     return form == "short" or (form == "auto" and small)
 
 

@@ -25,10 +25,10 @@ def mask_process(redactor: Redactor | None) -> None:
     """
     mask_errors(text_mask(redactor))
     if redactor is not None:
-        mask_logs(redactor)
+        _mask_logs(redactor)
 
 
-def mask_logs(redactor: Redactor) -> None:
+def _mask_logs(redactor: Redactor) -> None:
     """Mask secrets in all later log messages. Repeated calls have no effect."""
     handlers = [*logging.getLogger().handlers, *([logging.lastResort] if logging.lastResort else [])]
     for handler in handlers:

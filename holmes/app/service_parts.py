@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
     from holmes.values.tools import ResultStore
 
-DEFAULT_DATABASE = "investigations.db"
+_DEFAULT_DATABASE = "investigations.db"
 
 
 def database_address(settings: Settings) -> str:
@@ -41,7 +41,7 @@ def database_address(settings: Settings) -> str:
         return chosen.get_secret_value()
     folder: Path = settings.storage.results_path.parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return f"sqlite:///{folder / DEFAULT_DATABASE}"
+    return f"sqlite:///{folder / _DEFAULT_DATABASE}"
 
 
 async def shared_redactor(database: Database, own: Redactor | None) -> Redactor | None:

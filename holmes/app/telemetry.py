@@ -42,10 +42,10 @@ async def open_telemetry(settings: Settings, *, warn: bool = True) -> AsyncItera
     If `warn` is true and traces are configured but cannot be sent, a warning states the cause.
     """
     async with open_tracer(settings, warn=warn) as tracer:
-        yield Telemetry(metrics=make_metrics(settings), tracer=tracer)
+        yield Telemetry(metrics=_make_metrics(settings), tracer=tracer)
 
 
-def make_metrics(settings: Settings) -> Metrics:
+def _make_metrics(settings: Settings) -> Metrics:
     """Create the metrics. Their labels can contain the names of the configured models."""
     from holmes.telemetry.metrics import Metrics
 

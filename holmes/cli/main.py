@@ -38,10 +38,10 @@ _SUBCOMMANDS: Final = {
 
 _WITHOUT_VARIABLES: Final = {"completion", "rules"}
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
-EXIT_BROKEN_PIPE = 141
+_EXIT_FAILED = 1
+_EXIT_USAGE = 2
+_EXIT_INTERRUPTED = 130
+_EXIT_BROKEN_PIPE = 141
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -156,10 +156,10 @@ def main() -> None:
         _flush_streams()
     except (ReaderGone, BrokenPipeError):
         _silence(1, 2)
-        code = EXIT_BROKEN_PIPE
+        code = _EXIT_BROKEN_PIPE
     except (KeyboardInterrupt, click.Abort):
         _say("holmes: interrupted")
-        code = EXIT_INTERRUPTED
+        code = _EXIT_INTERRUPTED
     except click.ClickException as error:
         code = _report_usage(error)
     except OSError as error:
@@ -172,11 +172,11 @@ def main() -> None:
 def _report_usage(error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
-        return EXIT_USAGE
+        return _EXIT_USAGE
     context = getattr(error, "ctx", None)
     advice = f" (see '{context.command_path} --help')" if context else ""
     _say(f"holmes: {error.format_message().rstrip('.')}{advice}")
-    return EXIT_USAGE
+    return _EXIT_USAGE
 
 
 def _report(error: Exception, *, verbose: bool) -> int:
@@ -190,14 +190,14 @@ def _report(error: Exception, *, verbose: bool) -> int:
         _say(f"holmes: {' '.join(str(error).split())}")
         return error.exit_code
     _say("holmes: internal error; please report it with the lines above")
-    return EXIT_FAILED
+    return _EXIT_FAILED
 
 
 def _report_full_output(error: OSError) -> int:
     """Report that standard output cannot be written, for example because the disk is full. Returns the exit code."""
     _silence(1)
     _say(f"holmes: the output cannot be written: {error.strerror}")
-    return EXIT_FAILED
+    return _EXIT_FAILED
 
 
 def _say(text: str) -> None:

@@ -193,7 +193,7 @@ class TurnState:
     triggered: bool
 
 
-def is_due(condition: Condition, state: TurnState) -> bool:
+def _is_due(condition: Condition, state: TurnState) -> bool:
     match condition:
         case ContextPressure(threshold=None):
             return state.triggered
@@ -223,7 +223,7 @@ class HookClock:
         due = tuple(
             hook
             for hook in hooks
-            if hook.on == moment and self._rested(hook, now_seconds) and is_due(hook.condition, state)
+            if hook.on == moment and self._rested(hook, now_seconds) and _is_due(hook.condition, state)
         )
         self._fired_at_seconds.update(dict.fromkeys((hook.id for hook in due), now_seconds))
         return due

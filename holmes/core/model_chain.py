@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 MIN_FACTOR = 0.8
 MAX_FACTOR = 3.0
-SUSPICIOUS_RATIO = 0.7
+_SUSPICIOUS_RATIO = 0.7
 MIN_WINDOW_TOKENS = 1_000
-MAX_WINDOW_TOKENS = 100_000_000
+_MAX_WINDOW_TOKENS = 100_000_000
 # Providers add a few hundred tokens to each request with tools. In a short request, these tokens would distort the
 # token factor.
-MIN_LEARNED_TOKENS = 500
-LEARNED_WINDOW_SECONDS = 3_600.0
-MAX_EMPTY_REPLIES = 2
-MAX_USELESS_REPLIES = 5
+_MIN_LEARNED_TOKENS = 500
+_LEARNED_WINDOW_SECONDS = 3_600.0
+_MAX_EMPTY_REPLIES = 2
+_MAX_USELESS_REPLIES = 5
 
 _SCALE = 1_000
 _FALL_SHARE = 10
@@ -92,10 +92,10 @@ class Calibration:
         if estimated_tokens <= 0 or reported_prompt_tokens <= 0:
             return Observation(ratio=None, factor=self.factor)
         ratio = reported_prompt_tokens / estimated_tokens
-        if ratio < SUSPICIOUS_RATIO:
+        if ratio < _SUSPICIOUS_RATIO:
             return Observation(ratio=ratio, factor=self.factor, suspicious=True)
         with self._lock:
-            if estimated_tokens >= MIN_LEARNED_TOKENS:
+            if estimated_tokens >= _MIN_LEARNED_TOKENS:
                 self._thousandths = _moved(self._thousandths, estimated_tokens, reported_prompt_tokens)
             return Observation(ratio=ratio, factor=self.factor)
 
@@ -104,7 +104,7 @@ class Calibration:
 
         Numbers below 1,000 are ignored, because they are error codes or message counts.
         """
-        if not MIN_WINDOW_TOKENS <= tokens <= MAX_WINDOW_TOKENS:
+        if not MIN_WINDOW_TOKENS <= tokens <= _MAX_WINDOW_TOKENS:
             return
         with self._lock:
             known = self._remembered_window()
@@ -125,7 +125,7 @@ class Calibration:
         return provider_tokens * _SCALE // self._thousandths
 
     def _remembered_window(self) -> int | None:
-        return self._window_tokens if self._clock() - self._learned_at < LEARNED_WINDOW_SECONDS else None
+        return self._window_tokens if self._clock() - self._learned_at < _LEARNED_WINDOW_SECONDS else None
 
 
 def _moved(thousandths: int, estimated_tokens: int, reported_tokens: int) -> int:
@@ -284,13 +284,13 @@ class ModelChain:
         """
         self._useless += 1
         self._empty += problem is None
-        if self._empty > MAX_EMPTY_REPLIES:
+        if self._empty > _MAX_EMPTY_REPLIES:
             raise _given_up(
                 reply,
                 f"sent {self._empty} empty replies (finish reason {reply.finish_reason!r}). "
                 "Try again, use another model, or increase OVERRIDE_MAX_OUTPUT_TOKEN.",
             )
-        if self._useless >= MAX_USELESS_REPLIES:
+        if self._useless >= _MAX_USELESS_REPLIES:
             last = "The last reply was empty." if problem is None else shortened(problem, _LONGEST_PROBLEM_CHARACTERS)
             raise _given_up(
                 reply,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from holmes.values.verdicts import VerdictAuthor, VerdictKind
 
-LONGEST_REASON_CHARACTERS = 500
+_LONGEST_REASON_CHARACTERS = 500
 
 NewsKind: TypeAlias = Literal["opened", "answered", "failed", "resolved", "reopened"]
 """The event that news reports: a change to an incident, or the end of one of its investigations."""
@@ -109,7 +109,7 @@ class DeliveryFailed(HolmesError):
     exit_code = 3
 
     def __init__(self, message: str, *, retryable: bool, retry_after_seconds: float | None = None) -> None:
-        super().__init__(shortened(" ".join(masked(message).split()), LONGEST_REASON_CHARACTERS))
+        super().__init__(shortened(" ".join(masked(message).split()), _LONGEST_REASON_CHARACTERS))
         self.retryable = retryable
         self.retry_after_seconds = retry_after_seconds
         self.reference: str | None = None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holmes.destinations.slack_blocks import SlackMessage
     from holmes.values.json_types import JsonObject
 
-EVENT_TYPE: Final = "holmes_incident"
+_EVENT_TYPE: Final = "holmes_incident"
 _CHANNEL_ID: Final = re.compile(r"[CGD][A-Z0-9]{7,}")
 _UNUSABLE_FORM: Final = frozenset(
     {
@@ -103,7 +103,7 @@ class SlackDestination:
         if thread:
             arguments["thread_ts"] = thread.ts
         quiet = {"unfurl_links": False, "unfurl_media": False}
-        metadata = {"metadata": {"event_type": EVENT_TYPE, "event_payload": {"key": key}}}
+        metadata = {"metadata": {"event_type": _EVENT_TYPE, "event_payload": {"key": key}}}
         reply = await self._call("chat.postMessage", {**arguments, **quiet, **metadata}, message)
         posted = _Thread(channel=str(reply.get("channel") or self._channel), ts=str(reply.get("ts") or ""))
         if not posted.ts:

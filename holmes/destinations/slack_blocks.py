@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from holmes.evidence import Marker
     from holmes.values.json_types import JsonObject
 
-SECTION_UNITS: Final = 2_900
-MESSAGE_UNITS: Final = 9_000
-MESSAGE_BLOCKS: Final = 40
-ANSWER_MESSAGES: Final = 4
+_SECTION_UNITS: Final = 2_900
+_MESSAGE_UNITS: Final = 9_000
+_MESSAGE_BLOCKS: Final = 40
+_ANSWER_MESSAGES: Final = 4
 _ANSWER_CHARACTERS: Final = 60_000
 _TEXT_UNITS: Final = 1_000
 _PLAIN_UNITS: Final = 3_900
@@ -75,7 +75,7 @@ def root_message(news: IncidentNews) -> SlackMessage:
         texts.append(alerts)
     notes = [note for note in (_labels(news.labels), _page(news.link, "Open in Holmes")) if note]
     shown = f"{_emoji(news)} {title}: {cut(status, 400)}"
-    return SlackMessage(cut(shown, _TEXT_UNITS), tuple(cut(text, SECTION_UNITS) for text in texts), tuple(notes))
+    return SlackMessage(cut(shown, _TEXT_UNITS), tuple(cut(text, _SECTION_UNITS) for text in texts), tuple(notes))
 
 
 def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
@@ -93,12 +93,12 @@ def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
 
 
 def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
-    """Split the answer into at most `ANSWER_MESSAGES` replies."""
+    """Split the answer into at most `_ANSWER_MESSAGES` replies."""
     markdown, outcomes = _numbered(investigation.answer or "No answer.")
-    texts = sections(markdown_pieces(shortened(markdown, _ANSWER_CHARACTERS, mark="")), SECTION_UNITS)
+    texts = sections(markdown_pieces(shortened(markdown, _ANSWER_CHARACTERS, mark="")), _SECTION_UNITS)
     groups = _groups(texts)
-    is_whole = len(groups) <= ANSWER_MESSAGES and len(markdown) <= _ANSWER_CHARACTERS
-    groups = groups[:ANSWER_MESSAGES]
+    is_whole = len(groups) <= _ANSWER_MESSAGES and len(markdown) <= _ANSWER_CHARACTERS
+    groups = groups[:_ANSWER_MESSAGES]
     summary = one_line(investigation.summary or "", 400) or "Answered"
     messages = [
         SlackMessage(summary if number == 0 else f"{summary} ({number + 1})", tuple(group))
@@ -130,7 +130,7 @@ def _groups(texts: list[str]) -> list[list[str]]:
     groups: list[list[str]] = [[]]
     used = 0
     for text in texts:
-        if groups[-1] and (used + length(text) > MESSAGE_UNITS or len(groups[-1]) >= MESSAGE_BLOCKS):
+        if groups[-1] and (used + length(text) > _MESSAGE_UNITS or len(groups[-1]) >= _MESSAGE_BLOCKS):
             groups.append([])
             used = 0
         groups[-1].append(text)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
 
-ELLIPSIS: Final = "…"
+_ELLIPSIS: Final = "…"
 _WORD_JOINER: Final = "\u2060"
 _CALLS_EVERYBODY = re.compile(r"@(?=(?:channel|here|everyone|group)\b)", re.IGNORECASE)
 # Control characters except tab and newline, and characters that change the writing direction.
@@ -231,7 +231,7 @@ def cut(text: str, limit: int) -> str:
     """Cut `text` to at most `limit` units. An ellipsis marks the cut."""
     if length(text) <= limit:
         return text
-    return f"{_start(text, limit - 1)[0]}{ELLIPSIS}"
+    return f"{_start(text, limit - 1)[0]}{_ELLIPSIS}"
 
 
 def split(text: str, limit: int) -> list[str]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holmes.destinations.destination import AlertNews, IncidentNews, InvestigationNews
     from holmes.values.json_types import JsonObject
 
-BODY_VERSION: Final = "1"
+_BODY_VERSION: Final = "1"
 _TIMEOUT_SECONDS: Final = 20.0
 _RETRIED: Final = frozenset({408, 425, 429})
 
@@ -49,7 +49,7 @@ class WebhookDestination:
 
     async def send(self, news: IncidentNews, reference: str | None) -> str | None:  # noqa: ARG002  not used
         """Post `news` to the webhook. See `Destination.send`."""
-        body = json.dumps(webhook_body(news)).encode()
+        body = json.dumps(_webhook_body(news)).encode()
         request = self._client.build_request("POST", self._url, content=body, headers=self._headers(news, body))
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
@@ -96,13 +96,13 @@ class WebhookDestination:
         return f"the connection to {place(self._url)} failed: {cause}"
 
 
-def webhook_body(news: IncidentNews) -> JsonObject:
+def _webhook_body(news: IncidentNews) -> JsonObject:
     """Build the request body in format version 1. Later versions of Holmes only add fields to this format.
 
     Times are in ISO 8601 format in UTC, or null if unknown.
     """
     return {
-        "version": BODY_VERSION,
+        "version": _BODY_VERSION,
         "event": news.kind,
         "idempotency_key": news.key,
         "cluster": news.cluster,

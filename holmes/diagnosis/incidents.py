@@ -15,7 +15,8 @@ from holmes.diagnosis.engine import workload_ref
 from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.facts.fixes import kept_steps, rolled_back
 from holmes.diagnosis.facts.producers import CHAOS_GROUPS, all_producers
-from holmes.kubernetes.fields import boolean, moment, text_map
+from holmes.diagnosis.facts.templates import serving_workloads
+from holmes.kubernetes.fields import boolean, moment
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import SEVERITIES, Incident, ObjectRef
 
@@ -126,8 +127,7 @@ class _Links:
         found = {ref, self.workload(ref)}
         service = self._state.find(ref) if ref.kind == "Service" else None
         if service is not None:
-            pods = self._state.selected("Pod", service.namespace, text_map(service.body, "spec", "selector"))
-            found |= {self.workload(pod.ref) for pod in pods}
+            found |= {self.workload(each.ref) for each in serving_workloads(self._state, service)}
         return found
 
     def _can_explain(self, index: int) -> bool:

@@ -321,7 +321,7 @@ def ways(each: Field) -> frozenset[str]:
     return frozenset(plain_key(part) if part.startswith("=") else part for part in each.path)
 
 
-def quantities_of(each: Field) -> tuple[Quantity, ...]:
+def _quantities_of(each: Field) -> tuple[Quantity, ...]:
     """Return the quantities in a field. The key determines the dimension of a number without a unit."""
     value = each.value[:_LONGEST_VALUE].strip()
     if each.key.startswith("port"):
@@ -341,7 +341,7 @@ def quantities_of(each: Field) -> tuple[Quantity, ...]:
 def has_number(each: Field, quantity: Quantity, sign: str = "=", *, rounded: bool = False) -> bool:
     """Return whether a field contains this number, or a larger or smaller number if `sign` requires it."""
     claimed = tuple(quantity.measured(measure) for measure in _MEASURES if measure in ways(each)) or (quantity,)
-    found = quantities_of(each)
+    found = _quantities_of(each)
     if each.key not in FREE_TEXT | _LISTS and not each.key.startswith("port"):
         found = found if "," not in each.value and len(found) == 2 and found[0].text in found[1].text else found[:1]
     return any(_compare(number, other, sign, rounded=rounded) for number in claimed for other in found)
@@ -364,7 +364,7 @@ def _compare(claimed: Quantity, found: Quantity, sign: str, *, rounded: bool) ->
 def measures(each: Field, quantity: Quantity) -> bool:
     """Return whether a field starts with a value in one of the dimensions of `quantity`."""
     wanted = quantity.dimensions | ({"moment"} if "clock" in quantity.dimensions else frozenset())
-    found = quantities_of(each)
+    found = _quantities_of(each)
     return (
         any(other.dimensions & wanted for other in found[:2])
         and bool(found)
@@ -375,7 +375,7 @@ def measures(each: Field, quantity: Quantity) -> bool:
 def numbers_of(fields: Sequence[Field]) -> Iterator[Quantity]:
     """Yield the first quantity of each field."""
     for each in fields:
-        if found := quantities_of(each)[:1]:
+        if found := _quantities_of(each)[:1]:
             yield found[0]
 
 

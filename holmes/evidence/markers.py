@@ -49,7 +49,7 @@ _SPACE_BEFORE_STOP = expression(r"[ \t]{1,9}(?=[.,;:!?])")
 _NOT_SHOWN = expression(r"[\[\]`,\s]+")
 _PART = expression(r"(?:(?P<id>[0-9a-fA-F]{12,64}): ?)?(?P<first>\d{1,9})(?: ?[-–] ?(?P<last>\d{1,9}))?")  # noqa: RUF001
 MAX_CLAIM_CHARACTERS = 240
-UNVERIFIED: Final = "(unverified)"
+_UNVERIFIED: Final = "(unverified)"
 _QUOTED = expression(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”")
 _FENCE = expression(r" {0,3}(?:`{3,}|~{3,})")
 _ITEM_START = expression(r"\s*(?:[-*+•]|\d{1,3}[.)]|[|>]|#{1,6}\s)")
@@ -222,7 +222,7 @@ def shown_missing(item: str) -> str:
     return plain if len(plain) <= _MISSING_CHARACTERS else f"{plain[: _MISSING_CHARACTERS - 1].rstrip()}…"
 
 
-def end_of_last_marker(text: str) -> int:
+def _end_of_last_marker(text: str) -> int:
     """Return the position after the last marker in `text`, or 0 if `text` contains no marker."""
     return max((match.end() for match in _ONE_MARKER.finditer(text)), default=0)
 
@@ -255,11 +255,11 @@ def _without_citations_at_end(before: str) -> str:
     """Return `before` without trailing whitespace and markers of the same claim."""
     text = before.rstrip()
     while True:
-        end = max(end_of_last_marker(text), text.rfind(UNVERIFIED) + len(UNVERIFIED) if UNVERIFIED in text else 0)
+        end = max(_end_of_last_marker(text), text.rfind(_UNVERIFIED) + len(_UNVERIFIED) if _UNVERIFIED in text else 0)
         if not end or re.search(r"\w", text[end:]):
             break
         cut = text[:end]
-        start = cut.rfind("[[") if cut.endswith("]]") else cut.rfind(UNVERIFIED)
+        start = cut.rfind("[[") if cut.endswith("]]") else cut.rfind(_UNVERIFIED)
         text = text[:start].rstrip()
     last_line = text.rpartition("\n")[2]
     if text.endswith("`") and not _FENCE.fullmatch(last_line) and last_line.count("`") % 2:
@@ -283,7 +283,7 @@ def _fenced_block(text: str) -> tuple[str, list[str]] | None:
 
 def _last_statement(text: str) -> str:
     """Return the last sentence of the last list item or paragraph, after any markers of other claims."""
-    end = max(end_of_last_marker(text), text.rfind(UNVERIFIED) + len(UNVERIFIED) if UNVERIFIED in text else 0)
+    end = max(_end_of_last_marker(text), text.rfind(_UNVERIFIED) + len(_UNVERIFIED) if _UNVERIFIED in text else 0)
     lines = text[end:].rstrip().split("\n")
     start = len(lines) - 1
     while start > 0 and not _ITEM_START.match(lines[start]):

@@ -42,7 +42,7 @@ _unit("time", 86_400, "d day days Tag Tage Tagen jour jours día días")
 _unit("time", 604_800, "w week weeks Woche Wochen semaine semaines semana semanas")
 _unit("time", 31_536_000, "y year years Jahr Jahre Jahren")
 
-UNIT_PATTERN: Final = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
+_UNIT_PATTERN: Final = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _NUMBER = r"\d{1,18}(?:[.,]\d{1,9}){0,4}"
 _MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
 _MONTHS: Final = {
@@ -69,7 +69,7 @@ QUANTITY: Final = expression(
     r"|(?P<ratio>(?<![\w./])\d{1,9}/\d{1,9})(?![\w/%])"
     r"|(?P<compound>(?<![\w.-])(?:\d{1,6}(?:ms|[ywdhms])){2,6})(?![\w-])"
     rf"|(?<![\w.-])(?<!\w[:/])(?<!^/)(?P<number>{_NUMBER})"
-    rf"(?:(?![ \u00a0][yw]\b)[ \u00a0]?(?P<unit>{UNIT_PATTERN})(?!\w))?"
+    rf"(?:(?![ \u00a0][yw]\b)[ \u00a0]?(?P<unit>{_UNIT_PATTERN})(?!\w))?"
     r"(?!\w|:\S|/\d|[.-]\w)"
 )
 _COMPOUND_PART = expression(r"(\d{1,6})(ms|[ywdhms])")

@@ -105,10 +105,10 @@ class Readings:
             if (
                 kinds & {"pod", passage.source.kind} - {""}
                 and is_name
-                and any(is_of(name, token.text) for name in names)
+                and any(_is_of(name, token.text) for name in names)
             ):
                 records, cited = (
-                    tuple(each for each in every if any(is_of(name, token.text) for name in each.names))
+                    tuple(each for each in every if any(_is_of(name, token.text) for name in each.names))
                     for every in (passage.records, passage.cited)
                 )
                 return replace(passage, records=records, cited=cited), tuple(t for t in tokens if t is not token)
@@ -264,6 +264,6 @@ def _says_nothing(token: Token) -> bool:
     return not is_relation and (token.is_neutral or token.has("kind") or token.has("noun") or token.text.isupper())
 
 
-def is_of(name: str, workload: str) -> bool:
+def _is_of(name: str, workload: str) -> bool:
     """Return whether `name` is the name of a pod of `workload`."""
     return name.startswith(f"{workload}-") and bool(_OF_WORKLOAD.fullmatch(name.removeprefix(workload)))

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from holmes.values.tools import ResultStore
 
 
-CHECK_TIMEOUT_SECONDS = 5.0
+_CHECK_TIMEOUT_SECONDS = 5.0
 _MAX_TIMEOUTS = 3
 _MAX_CHECKS = 1_000
 _CACHED_CHARACTERS = 32_000_000
@@ -66,7 +66,7 @@ class CitationVerifier:
     limits one check. After three timeouts, no more results are read.
     """
 
-    def __init__(self, store: ResultStore | None, *, timeout_seconds: float = CHECK_TIMEOUT_SECONDS) -> None:
+    def __init__(self, store: ResultStore | None, *, timeout_seconds: float = _CHECK_TIMEOUT_SECONDS) -> None:
         self._store = store
         self._timeout_seconds = timeout_seconds
         self._known: set[ResultId] = set()
@@ -302,7 +302,7 @@ class Ledger:
         rest = text.removeprefix(f"{LEDGER_HEADING}\n")
         citations: list[Citation] = []
         for line in rest.split("\n"):
-            found = citations_in(line, whole_line=True) if line.startswith("- ") else ()
+            found = _citations_in(line, whole_line=True) if line.startswith("- ") else ()
             if not found:
                 break
             citations.extend(found)
@@ -331,7 +331,7 @@ def written_ledger(messages: Sequence[Message]) -> Ledger:
     Use this function only for the text of a summary.
     """
     replies = (message.text for message in reversed(messages) if isinstance(message, AssistantMessage))
-    return _ledger(citation for text in replies for citation in citations_in(text))
+    return _ledger(citation for text in replies for citation in _citations_in(text))
 
 
 def _own_ledger(message: UserMessage) -> Ledger:
@@ -342,7 +342,7 @@ def _own_ledger(message: UserMessage) -> Ledger:
     return next((Ledger.parse(text) for text in texts if text.startswith(LEDGER_HEADING)), Ledger())
 
 
-def citations_in(text: str, *, whole_line: bool = False) -> tuple[Citation, ...]:
+def _citations_in(text: str, *, whole_line: bool = False) -> tuple[Citation, ...]:
     """Return the citations that `text` marks as checked.
 
     If `whole_line` is true, the claim is the whole ledger line.

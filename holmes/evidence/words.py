@@ -24,7 +24,7 @@ meanings."""
 _FILE: Final = Path(__file__).with_name("lexicon.yaml")
 _PRONOUNS: Final = ("c", "d", "j", "l", "m", "n", "s", "t", "qu")
 Shape: TypeAlias = Literal["word", "name", "number", "quote", "end"]
-MAX_TOKENS: Final = 200
+_MAX_TOKENS: Final = 200
 _QUOTED = expression(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<![\w'])'([^'\n]{2,})'(?!\w)")
 _COMMAND = expression(r"(?:\$ )?(?:kubectl|helm|oc|docker|crictl|curl|grep|journalctl)\s")
 _PIECE = expression(
@@ -192,7 +192,7 @@ def share_token(part: Token, whole: Token) -> Token:
     return Token(shape="number", text=text, quantity=share_of(parts[0], parts[1]), parts=parts)
 
 
-def tags_of(text: str) -> frozenset[Tag]:
+def _tags_of(text: str) -> frozenset[Tag]:
     """Return the tags of a whole word or phrase."""
     return lexicon().tags(text.split())
 
@@ -219,7 +219,7 @@ def assertions_of(statement: str) -> tuple[Assertion, ...]:
         statement = statement[label.end() :]
     parts: list[tuple[list[Token], bool]] = [([], False)]
     leading: set[int] = set()
-    for token in _with_shares(list(_with_numbers(list(_with_phrases(list(_tokens(statement))[:MAX_TOKENS]))))):
+    for token in _with_shares(list(_with_numbers(list(_with_phrases(list(_tokens(statement))[:_MAX_TOKENS]))))):
         if token.shape == "end" or (token.has("and") and not token.quoted):
             leading |= {len(parts) - 1} if token.text == ":" else set()
             is_new = token.text in _NEW or token.shape != "end" or (not parts[-1][0] and not parts[-1][1])
@@ -252,7 +252,7 @@ def _quote(text: str) -> Token:
     return Token(
         shape="number" if quantity else "quote",
         text=text,
-        tags=tags_of(text),
+        tags=_tags_of(text),
         quantity=quantity_of(quantity) if quantity else None,
         quoted=True,
     )
@@ -267,14 +267,14 @@ def _plain_tokens(text: str) -> Iterator[Token]:
         elif match["end"]:
             yield Token(shape="end", text=match["end"])
         elif match["name"]:
-            tags = tags_of(match["name"])
+            tags = _tags_of(match["name"])
             # A capitalised word of letters and hyphens is a word, not a name, for example a German compound.
             is_compound = match["name"][0].isupper() and match["name"].replace("-", "").isalpha()
             yield Token(shape="word" if tags or is_compound else "name", text=match["name"], tags=tags)
         else:
             word = match["elided"] or match["word"]
-            word = word if tags_of(word) else word.removesuffix("'s")
-            tags = tags_of(word)
+            word = word if _tags_of(word) else word.removesuffix("'s")
+            tags = _tags_of(word)
             is_name = bool(_CAMEL_CASE.search(word)) and not any(each in ("kind", "field") for each, _ in tags)
             yield Token(shape="name" if is_name else "word", text=word, tags=tags)
 

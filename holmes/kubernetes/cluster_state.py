@@ -10,13 +10,15 @@ import re
 from collections import defaultdict
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from functools import wraps
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 from holmes.kubernetes.fields import matches_map, matches_selector, text_map
 from holmes.kubernetes.kinds import WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.values.findings import ObjectRef
@@ -270,3 +272,19 @@ class ClusterState:
 
 def _kind_key(each: ClusterObject) -> str:
     return f"{each.kind}.{each.group}" if each.group else each.kind
+
+
+T = TypeVar("T")
+
+
+def once_per_state(compute: Callable[[ClusterState], T]) -> Callable[[ClusterState], T]:
+    """Compute a fact of a whole state only once. It is kept as long as its state."""
+    known: WeakKeyDictionary[ClusterState, T] = WeakKeyDictionary()
+
+    @wraps(compute)
+    def kept(state: ClusterState) -> T:
+        if state not in known:
+            known[state] = compute(state)
+        return known[state]
+
+    return kept

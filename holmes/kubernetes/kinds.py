@@ -37,10 +37,10 @@ def _in(group_version: str, name: str, resource: str, *, namespaced: bool = True
 
 
 EVENT: Final = _core("Event", "events")
-POD: Final = _core("Pod", "pods")
+_POD: Final = _core("Pod", "pods")
 
 KINDS: Final = (
-    POD,
+    _POD,
     _core("Node", "nodes", namespaced=False),
     _core("Namespace", "namespaces", namespaced=False),
     _core("Service", "services"),

@@ -112,7 +112,7 @@ class ClusterAccess:
 
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-IN_CLUSTER_CONTEXT = "in-cluster"
+_IN_CLUSTER_CONTEXT = "in-cluster"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,7 +345,7 @@ def _of_service_account(environment: Environment, folder: Path) -> ClusterAccess
     namespace_file = folder / "namespace"
     namespace = namespace_file.read_text(encoding="utf-8").strip() if namespace_file.is_file() else ""
     return ClusterAccess(
-        context=IN_CLUSTER_CONTEXT,
+        context=_IN_CLUSTER_CONTEXT,
         namespace=namespace or "default",
         cluster=Cluster(
             server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",

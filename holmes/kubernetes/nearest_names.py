@@ -50,7 +50,7 @@ async def name_hint(client: ClusterClient, name: str, places: Sequence[NamedPlac
         path = api_path(place.group_version, place.resource, namespace=place.namespace)
         existing += [prefix + found for found in await _names(client, path)]
     elsewhere = [each for place in places for each in await namespaces_with(client, name, place)]
-    hint = nearest_of(name, existing) if existing else await _about_namespace(client, places[0].namespace)
+    hint = _nearest_of(name, existing) if existing else await _about_namespace(client, places[0].namespace)
     return f"{hint}; {name!r} exists in namespace {', '.join(dict.fromkeys(elsewhere))}" if elsewhere else hint
 
 
@@ -70,7 +70,7 @@ async def _about_namespace(client: ClusterClient, namespace: str | None) -> str:
     namespaces = [name for name in listed if not client.scope or name in client.scope]
     if not namespaces or namespace in namespaces:
         return "the namespace has no objects of this kind"
-    return f"namespace {namespace!r} does not exist either; {nearest_of(namespace, namespaces)}"
+    return f"namespace {namespace!r} does not exist either; {_nearest_of(namespace, namespaces)}"
 
 
 async def _names(client: ClusterClient, path: str) -> list[str]:
@@ -85,7 +85,7 @@ async def _listed(client: ClusterClient, path: str, params: Mapping[str, str]) -
     return [(text(item, "metadata", "namespace"), text(item, "metadata", "name")) for item in listed.items]
 
 
-def nearest_of(name: str, existing: list[str]) -> str:
+def _nearest_of(name: str, existing: list[str]) -> str:
     """List the names that contain `name` or resemble it, or some existing names if none does."""
     plain = {candidate: candidate.rpartition("/")[2] for candidate in existing}
     containing = [candidate for candidate in existing if name in plain[candidate] or plain[candidate] in name]

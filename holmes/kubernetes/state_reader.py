@@ -50,7 +50,7 @@ _WORKLOADS_FIRST: Final = (
 
 LEASES: Final = "kube-node-lease"
 SYSTEM_NAMESPACE: Final = "kube-system"
-NODE_EVENTS: Final = "default"
+_NODE_EVENTS: Final = "default"
 """Namespace of events about nodes, which are cluster-scoped."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -165,7 +165,7 @@ class StateReader:
         """
         if not kind.namespaced or not self._asked:
             return ("",)
-        more = {"Event": (NODE_EVENTS,), "Lease": (LEASES,)}.get(kind.name, ())
+        more = {"Event": (_NODE_EVENTS,), "Lease": (LEASES,)}.get(kind.name, ())
         return tuple(dict.fromkeys((*self._asked, SYSTEM_NAMESPACE, *more)))
 
     def _failed(self) -> list[OneList]:
@@ -260,7 +260,7 @@ class StateReader:
         newest = max((each.created for each in objects), default=0.0)
         namespaces = frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else recorded)
         # The user did not select these namespaces for the recording, so it is expected that they are missing.
-        unasked = {SYSTEM_NAMESPACE, NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
+        unasked = {SYSTEM_NAMESPACE, _NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
         gaps = (each.gap for each in self._lists if each.gap is not None)
         reading = Reading(
             # `now` is at least the time of the newest object.

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
     from holmes.values.errors import ClusterUnreachable
 
-CONNECT_TIMEOUT_SECONDS = 5.0
-IDLE_TIMEOUT_SECONDS = 30.0
+_CONNECT_TIMEOUT_SECONDS = 5.0
+_IDLE_TIMEOUT_SECONDS = 30.0
 
 
 def open_http_client(access: ClusterAccess, credentials: Credentials, environment: Environment) -> httpx.AsyncClient:
@@ -43,11 +43,11 @@ def open_http_client(access: ClusterAccess, credentials: Credentials, environmen
     try:
         return httpx.AsyncClient(
             base_url=cluster.server,
-            verify=tls_context(access, credentials) if cluster.encrypted else False,
+            verify=_tls_context(access, credentials) if cluster.encrypted else False,
             proxy=proxy,
             trust_env=False,
             follow_redirects=False,
-            timeout=httpx.Timeout(IDLE_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
+            timeout=httpx.Timeout(_IDLE_TIMEOUT_SECONDS, connect=_CONNECT_TIMEOUT_SECONDS),
             headers={"Accept": "application/json", "User-Agent": "holmes"},
         )
     except (httpx.InvalidURL, ValueError, ImportError) as error:
@@ -55,7 +55,7 @@ def open_http_client(access: ClusterAccess, credentials: Credentials, environmen
         raise access.unreachable(why, "correct the address") from error
 
 
-def tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLContext:
+def _tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLContext:
     """Load the CA certificates and the client certificate from the kubeconfig or the files that it refers to."""
     cluster = access.cluster
     authority = cluster.authority.read()
@@ -123,7 +123,7 @@ def connection_error(access: ClusterAccess, error: httpx.TransportError | ssl.SS
     import httpx
 
     if isinstance(error, httpx.TimeoutException):
-        waited = CONNECT_TIMEOUT_SECONDS if isinstance(error, httpx.ConnectTimeout) else IDLE_TIMEOUT_SECONDS
+        waited = _CONNECT_TIMEOUT_SECONDS if isinstance(error, httpx.ConnectTimeout) else _IDLE_TIMEOUT_SECONDS
         return access.unreachable(f"no response within {waited:g} s", "check the network, the VPN and the address")
     if isinstance(error, httpx.ProxyError):
         return access.unreachable(f"the proxy failed ({error})", "check proxy-url, HTTPS_PROXY and NO_PROXY")

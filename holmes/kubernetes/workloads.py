@@ -83,7 +83,7 @@ class PodView:
         return sum(container.restarts for container in self.containers)
 
 
-def pod_view(pod: JsonObject) -> PodView:
+def _pod_view(pod: JsonObject) -> PodView:
     metadata, spec, status = child(pod, "metadata"), child(pod, "spec"), child(pod, "status")
     containers = [
         _container(role, container, statuses.get(text(container, "name"), {}))
@@ -179,7 +179,7 @@ _KINDS = (
     _Kind(name="ReplicaSet", group_version="apps/v1", resource="replicasets", aliases=("rs", "replicasets")),
     _Kind(name="Pod", group_version="v1", resource="pods", aliases=("po", "pods")),
 )
-KIND_NAMES = tuple(kind.name for kind in _KINDS)
+_KIND_NAMES = tuple(kind.name for kind in _KINDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +213,7 @@ def _kind(written: str) -> _Kind:
     for kind in _KINDS:
         if plain == kind.name.lower() or plain in kind.aliases:
             return kind
-    known = ", ".join(KIND_NAMES)
+    known = ", ".join(_KIND_NAMES)
     raise ToolError(f"{written!r} is not a kind with pods; use one of {known}, or the name of a pod")
 
 
@@ -228,7 +228,7 @@ async def _found(client: ClusterClient, kind: _Kind, name: str, namespace: str) 
 
 async def _found_of(client: ClusterClient, kind: _Kind, document: JsonObject, name: str, namespace: str) -> FoundPods:
     if kind.name == "Pod":
-        return FoundPods(kind="Pod", name=name, namespace=namespace, pods=(pod_view(document),))
+        return FoundPods(kind="Pod", name=name, namespace=namespace, pods=(_pod_view(document),))
     if kind.name == "CronJob":
         pods, complete = await _pods_of_cron_job(client, document, namespace)
     else:
@@ -282,7 +282,7 @@ async def _pods_of_selector(
         owner_uids = _owned_uids(between.items, owner_uids)
     else:
         listed = await client.list(pods_path, selector, limit=_POD_LIMIT)
-    owned = tuple(pod_view(pod) for pod in listed.items if _is_owned(pod, owner_uids))
+    owned = tuple(_pod_view(pod) for pod in listed.items if _is_owned(pod, owner_uids))
     return owned, listed.complete
 
 
@@ -297,7 +297,7 @@ async def _pods_of_cron_job(
     selector = {"labelSelector": f"job-name in ({names})"}
     listed = await client.list(api_path("v1", "pods", namespace=namespace), selector, limit=_POD_LIMIT)
     uids = {text(job, "metadata", "uid") for job in mine}
-    return tuple(pod_view(pod) for pod in listed.items if _is_owned(pod, uids)), listed.complete and jobs.complete
+    return tuple(_pod_view(pod) for pod in listed.items if _is_owned(pod, uids)), listed.complete and jobs.complete
 
 
 def _owned_uids(documents: tuple[JsonObject, ...], owner_uids: set[str]) -> set[str]:

@@ -109,8 +109,8 @@ def _encoding(model: str) -> Literal["cl100k_base", "o200k_base"]:
 
 
 TIMEOUT_SECONDS = 2.0
-MIN_WINDOW_TOKENS = 1_000
-MAX_WINDOW_TOKENS = 100_000_000
+_MIN_WINDOW_TOKENS = 1_000
+_MAX_WINDOW_TOKENS = 100_000_000
 
 _MAX_ANSWER_BYTES = 4_000_000
 _DEFAULT_ADDRESSES = {
@@ -265,4 +265,4 @@ def _window(value: object) -> int | None:
     """Return `value` if it is a plausible context window, else None."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if MIN_WINDOW_TOKENS <= value <= MAX_WINDOW_TOKENS else None
+    return value if _MIN_WINDOW_TOKENS <= value <= _MAX_WINDOW_TOKENS else None

@@ -61,7 +61,7 @@ def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFact
     try:
         model, provider, _, api_base = litellm.get_llm_provider(model=config.model, api_base=config.api_base)
     except litellm.exceptions.BadRequestError:
-        raise ConfigError(unknown_model_message(litellm, config.model)) from None
+        raise ConfigError(_unknown_model_message(litellm, config.model)) from None
     if provider == _UNWATCHED:
         raise ConfigError(
             f"provider {provider!r} is not supported, because its client follows redirects; use 'openai/{model}'"
@@ -95,9 +95,9 @@ def is_loopback(api_base: str | None) -> bool:
         return host == "localhost"
 
 
-def unknown_model_message(litellm: LitellmModule, model: str) -> str:
+def _unknown_model_message(litellm: LitellmModule, model: str) -> str:
     """Format the error for an unknown model, with the most similar known names. This takes about 0.1 seconds."""
-    near = nearest_models(litellm, model)
+    near = _nearest_models(litellm, model)
     if near:
         return f"Unknown model {model!r}: did you mean {' or '.join(map(repr, near))}?"
     return (
@@ -106,7 +106,7 @@ def unknown_model_message(litellm: LitellmModule, model: str) -> str:
     )
 
 
-def nearest_models(litellm: LitellmModule, model: str) -> list[str]:
+def _nearest_models(litellm: LitellmModule, model: str) -> list[str]:
     """Return up to two similar names from the price map."""
     import difflib
 

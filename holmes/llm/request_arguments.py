@@ -64,23 +64,23 @@ def reply_arguments(budget_tokens: int, max_tokens: int) -> dict[str, Any]:
 
 def prompt_characters(arguments: Mapping[str, Any]) -> int:
     """Count the characters of messages and tools. Images are excluded because they are not billed per character."""
-    return characters_of(arguments["messages"]) + characters_of(arguments.get("tools", []))
+    return _characters_of(arguments["messages"]) + _characters_of(arguments.get("tools", []))
 
 
-def characters_of(value: Any) -> int:  # noqa: ANN401  any JSON
+def _characters_of(value: Any) -> int:  # noqa: ANN401  any JSON
     """Count the characters of any part of a request, without images."""
     if isinstance(value, str):
         return 0 if value.startswith("data:image/") else len(value)
     if isinstance(value, dict):
-        return sum(len(key) + characters_of(item) for key, item in value.items())
+        return sum(len(key) + _characters_of(item) for key, item in value.items())
     if isinstance(value, list):
-        return sum(map(characters_of, value))
+        return sum(map(_characters_of, value))
     return 0
 
 
 CacheMarks: TypeAlias = Literal["none", "system", "conversation"]
 
-MIN_CACHED_TOKENS = 1_024
+_MIN_CACHED_TOKENS = 1_024
 
 _CLAUDE_PROVIDERS = frozenset({"anthropic", "vertex_ai", "azure_ai", "openrouter", "bedrock", "bedrock_converse"})
 _BEDROCK = frozenset({"bedrock", "bedrock_converse"})
@@ -150,7 +150,7 @@ def _is_worth_caching(prefix: Iterable[Wire]) -> bool:
     """Return whether the prefix is long enough to be cached. Reads only as much of the prefix as necessary."""
     characters = 0
     for part in prefix:
-        characters += characters_of(part)
-        if characters >= MIN_CACHED_TOKENS * _CHARACTERS_PER_TOKEN:
+        characters += _characters_of(part)
+        if characters >= _MIN_CACHED_TOKENS * _CHARACTERS_PER_TOKEN:
             return True
     return False

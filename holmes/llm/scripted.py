@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holmes.values.model import EmitEvent
 
 _MAX_SCRIPT_BYTES = 10_000_000
-DEFAULT_LIMITS = ModelLimits(context_window_tokens=128_000, max_output_tokens=4_096, vision=True)
+_DEFAULT_LIMITS = ModelLimits(context_window_tokens=128_000, max_output_tokens=4_096, vision=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class ScriptedModel:
         replies: Sequence[ScriptedEntry] | Callable[[ModelRequest], ScriptedReply | HolmesError],
         *,
         name: str = "scripted",
-        limits: ModelLimits = DEFAULT_LIMITS,
+        limits: ModelLimits = _DEFAULT_LIMITS,
         delta_characters: int = 12,
     ) -> None:
         self._replies = replies

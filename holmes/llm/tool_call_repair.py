@@ -51,7 +51,7 @@ def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[st
     characters = 0
     for position, raw in enumerate(calls):
         usable = raw.id and raw.id.isprintable() and raw.id not in used and hook_of(raw.id) is None
-        call_id = raw.id if usable else fresh_call_id()
+        call_id = raw.id if usable else _fresh_call_id()
         used.add(call_id)
         arguments = whole_characters(raw.arguments_text)
         characters += len(arguments)
@@ -85,7 +85,7 @@ def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[Too
     return "\n".join(filter(None, asides)), calls
 
 
-def fresh_call_id() -> ToolCallId:
+def _fresh_call_id() -> ToolCallId:
     """Create a call id that no provider has sent."""
     return ToolCallId(f"call_{uuid.uuid4().hex[:24]}")
 
@@ -185,7 +185,7 @@ def _written_call(block: str, tool_names: Collection[str], *, repairable: bool) 
         return None  # an object that has the name of a tool but is not a call
     arguments = function.get("arguments", function.get("parameters", {}))
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return _call(fresh_call_id(), name, text, repairable=True)
+    return _call(_fresh_call_id(), name, text, repairable=True)
 
 
 def _is_one_object(block: str) -> bool:

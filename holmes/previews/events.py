@@ -52,7 +52,7 @@ class _Group:
     objects: dict[str, None] = field(default_factory=dict)
 
 
-def table_events(text: str) -> Iterator[Event]:
+def _table_events(text: str) -> Iterator[Event]:
     """Yield the events of a table. Columns are identified by name."""
     for rows in read_rows(text):
         columns = dict(zip(rows.header.names, rows.columns(), strict=True))
@@ -125,7 +125,7 @@ class EventGroups:
 def event_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
     """Preview a table of events. Returns None if the table has no rows."""
     groups = EventGroups()
-    for event in table_events(text):
+    for event in _table_events(text):
         groups.add(event)
     return groups.preview(cap_tokens, counter, places="line") if groups.total else None
 

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
     from holmes.tokens import TokenCounter
 
-PIECE_CHARACTERS = 131_072
-LONG_LINE_CHARACTERS = 65_536
+_PIECE_CHARACTERS = 131_072
+_LONG_LINE_CHARACTERS = 65_536
 _EXCERPT_CHARACTERS = 1_500
 _AROUND_CHARACTERS = 150
 _MAX_EXCERPTS = 4
 _ALARMING = ("panic", "fatal", "exception", "error", "fail", "refused", "denied", "killed", "out of memory")
 _TERMINAL_CODE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 DEFAULT_CHARACTERS_PER_TOKEN = 2.5
-HEAD_SHARE = 0.7
+_HEAD_SHARE = 0.7
 
 
 def lines_in_pieces(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -35,11 +35,11 @@ def lines_in_pieces(text: str) -> Iterator[tuple[int, list[str]]]:
     """
     start, number = 0, 1
     while start < len(text):
-        end = text.rfind("\n", start, start + PIECE_CHARACTERS)
+        end = text.rfind("\n", start, start + _PIECE_CHARACTERS)
         if end < 0:
             end = text.find("\n", start)
             end = len(text) if end < 0 else end
-            lines = [long_line_excerpt(text, start, end)]
+            lines = [_long_line_excerpt(text, start, end)]
         else:
             lines = text[start:end].split("\n")
         yield number, lines
@@ -47,17 +47,17 @@ def lines_in_pieces(text: str) -> Iterator[tuple[int, list[str]]]:
         start = end + 1
 
 
-def long_line_excerpt(text: str, start: int, end: int) -> str:
+def _long_line_excerpt(text: str, start: int, end: int) -> str:
     """Return line `text[start:end]`.
 
     A very long line is cut to its beginning and the text around its first severe words.
     """
-    if end - start <= LONG_LINE_CHARACTERS:
+    if end - start <= _LONG_LINE_CHARACTERS:
         return text[start:end]
     parts = [text[start : start + _EXCERPT_CHARACTERS]]
     seen = start + _EXCERPT_CHARACTERS
-    for piece_start in range(seen, end, LONG_LINE_CHARACTERS):
-        piece_end = min(end, piece_start + LONG_LINE_CHARACTERS + 20)
+    for piece_start in range(seen, end, _LONG_LINE_CHARACTERS):
+        piece_end = min(end, piece_start + _LONG_LINE_CHARACTERS + 20)
         from_here = max(seen, piece_start)
         lowered = text[from_here:piece_end].lower()
         found = min((place for word in _ALARMING if (place := lowered.find(word)) >= 0), default=-1)
@@ -73,7 +73,7 @@ def count_lines(text: str) -> int:
     """Count the lines. A trailing line feed does not start another line."""
     if not text:
         return 0
-    size = PIECE_CHARACTERS * 8
+    size = _PIECE_CHARACTERS * 8
     total = sum(text.count("\n", start, start + size) for start in range(0, len(text), size))
     return total + (not text.endswith("\n"))
 
@@ -127,7 +127,7 @@ def head_and_tail(
     """
     if utf8_bytes(text[: cap_tokens + 1]) <= cap_tokens:
         return HeadAndTail(head=text, tail="", omitted_lines=0, omitted_characters=0)
-    head_cap = int(cap_tokens * HEAD_SHARE)
+    head_cap = int(cap_tokens * _HEAD_SHARE)
     head_end = line_end(text, prefix_that_fits(text, head_cap, counter, characters_per_token=characters_per_token))
     rest = text[max(head_end, len(text) - 8 * max(1, cap_tokens)) :]
     tail_length = suffix_that_fits(rest, cap_tokens - head_cap, counter, characters_per_token=characters_per_token)

@@ -95,7 +95,7 @@ class ParsedLine:
 
 def parse_line(line: str, *, usual_start: bool) -> ParsedLine:
     """Parse `line`. If `usual_start` is true, most lines of this log start with a time, a level or a brace."""
-    text = bare_line(line)
+    text = _bare_line(line)
     if text.startswith("{"):
         parsed = _json_line(text)
         if parsed is not None:
@@ -125,7 +125,7 @@ def parse_line(line: str, *, usual_start: bool) -> ParsedLine:
     )
 
 
-def bare_line(line: str) -> str:
+def _bare_line(line: str) -> str:
     """Remove colours, the pod prefix and the runtime prefix from `line`."""
     text = without_terminal_codes(line)
     if text.startswith("["):
@@ -151,7 +151,7 @@ def clock_of(line: str) -> str:
 
 def begins_like_a_log_line(line: str) -> bool:
     """Return whether `line` starts with a time, a level or a JSON object. Ignores known prefixes."""
-    text = bare_line(line)
+    text = _bare_line(line)
     if _TIMESTAMP.match(text):
         return True
     if text.startswith("{") and text.rstrip().endswith("}"):

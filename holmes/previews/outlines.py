@@ -58,7 +58,7 @@ class _Rare:
     note: str
 
 
-def large_yaml_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
+def _large_yaml_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
     """Preview YAML that is too large to parse. Shows its rare lines."""
     shapes: Counter[bytes] = Counter()
     total = items = 0
@@ -187,7 +187,7 @@ def yaml_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structure
     """Preview YAML. Returns None if the text does not contain YAML."""
     tree = Tree()
     if len(text) > _MAX_YAML_CHARACTERS:
-        return large_yaml_preview(text, cap_tokens, counter)
+        return _large_yaml_preview(text, cap_tokens, counter)
     reader = YamlReader(text, tree)
     reader.run()
     if not tree.root.children:

@@ -115,7 +115,7 @@ _BAD = (
     "warning", "critical", "down", "suspended", "conflict", "exhausted", "expired", "rejected", "denied", "timeout",
 )  # fmt: skip
 _MILDLY_BAD = ("terminating", "pending", "containercreating", "podinitializing", "false", "released", "suspended")
-NEGATIVE_CONDITIONS = ("Pressure", "Unavailable", "Failed", "Failure", "Degraded", "Stalled", "Disruption", "Problem",
+_NEGATIVE_CONDITIONS = ("Pressure", "Unavailable", "Failed", "Failure", "Degraded", "Stalled", "Disruption", "Problem",
                        "Deadlock", "Terminating", "Dangling", "FailureTarget", "NonStructuralSchema")  # fmt: skip
 _NUMBER = expression(r"(-?\d+(?:\.\d+)?)(%|[num]|[kKMGT]i?|[EP]i|)(?: \(.*)?$")
 _DURATION = expression(r"(?:(\d+)y)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?: ago)?$")
@@ -220,7 +220,7 @@ def badness_of(value: str, *, total: int, count: int) -> float:
 
 def condition_is_bad(kind: str, status: str) -> bool:
     """Return whether `status` is bad for a condition of type `kind`."""
-    if kind.endswith(NEGATIVE_CONDITIONS):
+    if kind.endswith(_NEGATIVE_CONDITIONS):
         return status == "True"
     return status in {"False", "Unknown"}
 

@@ -39,7 +39,7 @@ def structured_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Str
     from holmes.previews.log_lines import detect
 
     read = _reader(detect(text))
-    return read(text, cap_tokens, counter) or text_preview(text, cap_tokens, counter)
+    return read(text, cap_tokens, counter) or _text_preview(text, cap_tokens, counter)
 
 
 def _reader(  # noqa: PLR0911  one return for each kind
@@ -68,9 +68,9 @@ def _reader(  # noqa: PLR0911  one return for each kind
 
             return yaml_preview
         case "binary":
-            return binary_preview
+            return _binary_preview
         case "text":
-            return text_preview
+            return _text_preview
 
 
 class _Severe:
@@ -107,7 +107,7 @@ class _Severe:
         return sorted(self._lines)[:_MAX_CANDIDATES]
 
 
-def text_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
+def _text_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
     """Preview plain text: its beginning, its severe lines and its end."""
     total = count_lines(text)
     width = max(100, min(400, cap_tokens // 2)) if total > 3 else cap_tokens * 2
@@ -161,7 +161,7 @@ def _block(number: int, line: str, value: float, width: int, section: int) -> Bl
     )
 
 
-def binary_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
+def _binary_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
     """Preview binary data: its probable format, its size, and its first bytes in hexadecimal."""
     start = text[:64].encode("utf-8", "surrogateescape" if _decodes(text[:64]) else "surrogatepass")
     kind = next((name for magic, name in _MAGIC if text.startswith(magic)), "unknown format")

@@ -104,7 +104,7 @@ class Tree:
         event = object_event(value, str(line) if line else path_of(location))
         if event is not None:
             self.events.add(event)
-        self.item = Item(location, name_of(value), line)
+        self.item = Item(location, _name_of(value), line)
 
     def add(self, node: Node, value: JsonValue, location: Location, depth: int = 0) -> None:
         """Add `value` and its members to the statistics of `node`."""
@@ -196,7 +196,7 @@ class Tree:
         return str(value)
 
 
-def name_of(value: JsonValue) -> str:
+def _name_of(value: JsonValue) -> str:
     """Return the display name of an object, or an empty string if the object has no name.
 
     The display name is the namespace and name of a Kubernetes object, or else the name or id.

@@ -87,10 +87,10 @@ class YamlReader:
         block, self._block = self._block, []
         if not self._in_item:
             if block:
-                self._add_document(parse_block(block), self._block_line)
+                self._add_document(_parse_block(block), self._block_line)
             return
         self._in_item = False
-        value = parse_block(block)
+        value = _parse_block(block)
         items = value if isinstance(value, list) else [value]
         tree = self._tree
         key = self._list_key
@@ -123,7 +123,7 @@ class YamlReader:
         self.documents += started
 
 
-def parse_block(lines: list[str]) -> JsonValue:
+def _parse_block(lines: list[str]) -> JsonValue:
     """Parse a block of lines as far as possible."""
     parser = _Parser(lines)
     return parser.value(0, 0)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holmes.redaction.pieces import Window
 
 
-LABEL: Final = "private-key"
+_LABEL: Final = "private-key"
 # The length of the key type is limited, so that matching a row of dashes takes linear time.
 _BORDER: Final = expression(
     r"-----(BEGIN|END) (?:[A-Z0-9 ]{1,40} )?PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
@@ -128,7 +128,7 @@ def _body(text: str, start: int, end: int) -> Iterator[Span]:
         body = body[:-1].rstrip("\\")
     if body:
         # The placeholder of a key does not depend on the length of its lines.
-        yield Span(start=start, end=start + len(body), label=LABEL, secret=_joined(body))
+        yield Span(start=start, end=start + len(body), label=_LABEL, secret=_joined(body))
 
 
 def _joined(body: str) -> str:
@@ -145,7 +145,7 @@ def _headless(text: str, end: int) -> Iterator[Span]:
         first = line_start
     body = text[first:end].rstrip()
     if body:
-        yield Span(start=first, end=first + len(body), label=LABEL, secret=_joined(body))
+        yield Span(start=first, end=first + len(body), label=_LABEL, secret=_joined(body))
 
 
 def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:

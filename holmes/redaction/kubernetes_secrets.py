@@ -55,7 +55,7 @@ _LINE_START: Final = 300
 _FREE_WORK: Final = 64 * 1024
 
 
-def decoded(value: str) -> str:
+def _decoded(value: str) -> str:
     """Decode base64 text. Returns `value` if it is not base64 or not printable after decoding."""
     text = value.strip()
     if len(text) % 4 or not _BASE64.match(text):
@@ -77,7 +77,7 @@ def may_be_shown(value: str) -> bool:
         return True
     if not text.startswith(("-----BEGIN CERT", "LS0tLS1CRUdJTiBD")):
         return False
-    plain = decoded(text)
+    plain = _decoded(text)
     return plain.lstrip().startswith("-----BEGIN CERT") and _PRIVATE not in plain
 
 
@@ -86,7 +86,7 @@ def secret_span(name: str, start: int, end: int, value: str) -> Span:
 
     The hash is computed from the decoded text, so it equals the hash of the secret in plain text.
     """
-    return Span(start=start, end=end, label=label_of(name), secret=decoded(value).strip())
+    return Span(start=start, end=end, label=label_of(name), secret=_decoded(value).strip())
 
 
 class JsonSecrets:

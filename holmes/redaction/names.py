@@ -115,7 +115,7 @@ _AMOUNTS: Final = frozenset(
 _EXCEPTIONS: Final = frozenset({("secret", "id"), ("role", "secret", "id"), ("vault", "secret", "id")})
 
 
-def words_of(name: str) -> tuple[str, ...]:
+def _words_of(name: str) -> tuple[str, ...]:
     """Return the words of a name in lower case: `tls.keyID` gives `tls`, `key`, `id`."""
     if not name.isascii():
         name = "".join(sign for sign in unicodedata.normalize("NFKD", name) if sign.isascii())
@@ -125,7 +125,7 @@ def words_of(name: str) -> tuple[str, ...]:
 @lru_cache(maxsize=8192)
 def strength_of(name: str) -> Strength:
     """Return how certain it is that the value of `name` is a secret."""
-    words = () if _SOURCE_FILE.search(name) else words_of(name)
+    words = () if _SOURCE_FILE.search(name) else _words_of(name)
     while len(words) > 1 and words[-1].isdigit():
         words = words[:-1]
     if not words:
@@ -175,7 +175,7 @@ def _is_password(words: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=8192)
 def label_of(name: str) -> str:
     """Return the placeholder label for the value of `name`: password, token or secret."""
-    words = words_of(name)
+    words = _words_of(name)
     if words and _is_password(words):
         return PASSWORD
     return TOKEN if any("token" in word or word == "jwt" for word in words) else SECRET

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holmes.redaction.kinds import Span
 
 PIECE_CHARACTERS: Final = 256 * 1024
-OVERLAP_CHARACTERS: Final = 8 * 1024
+_OVERLAP_CHARACTERS: Final = 8 * 1024
 # Number of characters with unknown context at the start of a window that begins inside a line.
 _BLIND_CHARACTERS: Final = 256
 _STEP_CHARACTERS: Final = 64 * 1024
@@ -122,7 +122,7 @@ class Window:
             if self.cut_start and span.start < self.start + _BLIND_CHARACTERS:
                 continue
             if self.cut_end and span.end >= self.end:
-                if span.end - span.start > OVERLAP_CHARACTERS // 2:
+                if span.end - span.start > _OVERLAP_CHARACTERS // 2:
                     yield replace(span, end=_end_of_word(self.text, self.end))
                 continue
             yield span
@@ -166,7 +166,7 @@ def _cut(text: str, position: int, piece_characters: int) -> int:
 
 def _overlap_start(text: str, end: int) -> int:
     """Return the start of the next window, if possible the start of a line within the overlap."""
-    earliest = max(0, end - OVERLAP_CHARACTERS)
+    earliest = max(0, end - _OVERLAP_CHARACTERS)
     line_end = text.find("\n", earliest, end - 1) if end else -1
     return earliest if line_end < 0 else line_end + 1
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from holmes.redaction.kinds import Span
 
-FURTHER_LINE: Final = "(REDACTED)"
-MINIMUM_KEY_BYTES: Final = 16
+_FURTHER_LINE: Final = "(REDACTED)"
+_MINIMUM_KEY_BYTES: Final = 16
 _PLACEHOLDER: Final = re.compile(r"\(REDACTED(?::[a-z0-9\-]{1,60}:[0-9a-f]{8})?\)")
 _SHARED_START: Final = "(REDACTED"
 _LONGEST: Final = 90
@@ -40,10 +40,10 @@ class Placeholders:
     __slots__ = ("_key",)
 
     def __init__(self, key: bytes) -> None:
-        if len(key) < MINIMUM_KEY_BYTES:
+        if len(key) < _MINIMUM_KEY_BYTES:
             raise HolmesError(
                 f"the redaction key has only {len(key)} bytes, so placeholders could be guessed; "
-                f"use at least {MINIMUM_KEY_BYTES} random bytes"
+                f"use at least {_MINIMUM_KEY_BYTES} random bytes"
             )
         self._key = blake2s(key).digest()
 
@@ -65,7 +65,7 @@ class Placeholders:
             if content:
                 start = line.index(content)
                 line = f"{line[:start]}{placeholder}{line[start + len(content) :]}"  # noqa: PLW2901
-                placeholder = FURTHER_LINE
+                placeholder = _FURTHER_LINE
             shown.append(line)
         return "".join(shown)
 

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 # Maximum number of nested encodings that are decoded.
 _MOST_LEVELS: Final = 3
 # Redacting a text of this size takes about a millisecond.
-SHORT_TEXT_CHARACTERS: Final = 16 * 1024
+_SHORT_TEXT_CHARACTERS: Final = 16 * 1024
 _PIECES_AT_ONCE: Final = 4096
 _PLAIN = logging.Formatter()
-MASKED: Final = "***"
+_MASKED: Final = "***"
 _SHORT_CHARACTERS: Final = 8
 _LONG_CHARACTERS: Final = 16
 
@@ -190,7 +190,7 @@ class Redactor:
 
 async def redact_off_loop(redactor: Redactor, text: str) -> str:
     """Run `redactor.redact(text)` without blocking the event loop. A long text is redacted in a thread."""
-    if len(text) <= SHORT_TEXT_CHARACTERS:
+    if len(text) <= _SHORT_TEXT_CHARACTERS:
         return redactor.redact(text)
     return await asyncio.to_thread(redactor.redact, text)
 
@@ -268,5 +268,5 @@ def without_known_keys(text: str, keys: Iterable[str]) -> str:
     for key in keys:
         is_short = len(key) < _SHORT_CHARACTERS or (key.isalpha() and len(key) < _LONG_CHARACTERS)
         if not is_short or looks_random(key, password=True):
-            text = re.sub(rf"(?<![A-Za-z0-9_\-]){re.escape(key)}(?![A-Za-z0-9_\-])", MASKED, text)
+            text = re.sub(rf"(?<![A-Za-z0-9_\-]){re.escape(key)}(?![A-Za-z0-9_\-])", _MASKED, text)
     return text

@@ -27,10 +27,10 @@ _HEADING: Final = {
     for keyword in KEYWORDS
     if keyword not in {"key", "cred", "auth"}
 }
-NAME_TITLES: Final = frozenset(
+_NAME_TITLES: Final = frozenset(
     {"k", "key", "name", "variable", "property", "setting", "field", "parameter", "env", "option"}
 )
-VALUE_TITLES: Final = frozenset({"v", "val", "value", "current value", "setting"})
+_VALUE_TITLES: Final = frozenset({"v", "val", "value", "current value", "setting"})
 _VALUE_HEADING: Final = expression(rf"(?<![a-z0-9_\-])value{_HEADING_END}")
 _CELL: Final = {
     "|": expression(r"[^|\n]+|(?<=\|)(?=\||$)"),
@@ -139,9 +139,9 @@ class _Table:
     def secrets(self) -> Iterator[Span]:
         titles = [self._text[start:end] for start, end in self._heading]
         secret = {index: title for index, title in enumerate(titles) if strength_of(title) == "strong"}
-        name = next((index for index, title in enumerate(titles) if title.lower() in NAME_TITLES), None)
+        name = next((index for index, title in enumerate(titles) if title.lower() in _NAME_TITLES), None)
         value = next(
-            (index for index, title in enumerate(titles) if title.lower() in VALUE_TITLES and index != name), None
+            (index for index, title in enumerate(titles) if title.lower() in _VALUE_TITLES and index != name), None
         )
         if not secret and (name is None or value is None):
             return
@@ -239,8 +239,8 @@ def _inserted(window: Window) -> Iterator[Span]:
     for match in _INSERT.finditer(window.lower):
         columns = [column.strip(" \t\r\n`\"'[]\\") for column in window.piece[slice(*match.span("columns"))].split(",")]
         secret = {index: name for index, name in enumerate(columns) if strength_of(name) == "strong"}
-        name = next((index for index, column in enumerate(columns) if column.lower() in NAME_TITLES), None)
-        value = next((index for index, column in enumerate(columns) if column.lower() in VALUE_TITLES), None)
+        name = next((index for index, column in enumerate(columns) if column.lower() in _NAME_TITLES), None)
+        value = next((index for index, column in enumerate(columns) if column.lower() in _VALUE_TITLES), None)
         row = _ROW.match(window.piece, match.end()) if secret or (name is not None and value is not None) else None
         while row:
             fields = dict(enumerate(_fields(window.piece, *row.span("fields"))))

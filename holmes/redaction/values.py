@@ -67,7 +67,7 @@ _RESOURCE: Final = expression(r"[a-z]+_[a-z_]+(?:\.[a-z_]+(?:\[[\"']?[a-z0-9_.\-
 _YAML_TAG: Final = expression(r"!(?:vault|Ref|Sub|GetAtt|ImportValue|secret|env|env_var|include)\b")
 _MIXED_LENGTH: Final = 6
 _MOST_VARIABLES: Final = 8
-PLACEHOLDER_START: Final = "(REDACTED"
+_PLACEHOLDER_START: Final = "(REDACTED"
 _NOTHING: Final = frozenset(
     {
         "", "~", "0", "1", "changed", "configured", "created", "default", "deleted", "denied", "disabled", "empty",
@@ -168,7 +168,7 @@ def column_of(line: str) -> int:
     return len(line) - len(line.lstrip(_MARKS))
 
 
-def next_line(text: str, position: int) -> tuple[int, int]:
+def _next_line(text: str, position: int) -> tuple[int, int]:
     """Return the start and end of the line after `position`, or -1, -1 at the end of the text.
 
     The line break is not included.
@@ -183,10 +183,10 @@ def next_line(text: str, position: int) -> tuple[int, int]:
 
 def lines_from(text: str, position: int) -> Iterator[tuple[int, int]]:
     """Yield the start and end of every line after `position`."""
-    start, end = next_line(text, position)
+    start, end = _next_line(text, position)
     while start >= 0:
         yield start, end
-        start, end = next_line(text, end)
+        start, end = _next_line(text, end)
 
 
 def indented_block(text: str, position: int, column: int) -> tuple[int, int]:
@@ -207,10 +207,10 @@ def indented_block(text: str, position: int, column: int) -> tuple[int, int]:
 
 def refers(value: str) -> bool:
     """Return whether `value` is a complete reference. `value` has no surrounding whitespace."""
-    return is_variable_reference(value) or _is_path(value) or _is_call(value) or _is_attribute(value)
+    return _is_variable_reference(value) or _is_path(value) or _is_call(value) or _is_attribute(value)
 
 
-def is_variable_reference(value: str) -> bool:
+def _is_variable_reference(value: str) -> bool:
     """Return whether `value` consists of variables and templates, without text that could be a secret."""
     value = _ESCAPED_TAG.sub(lambda found: "<" if found[0][-1] == "c" else ">", value)
     first = _VARIABLE.match(value)
@@ -278,7 +278,7 @@ def is_reference(value: str, *, amounts: bool = False) -> bool:
     If `amounts` is true, a number, size or duration is also a reference: `tokens=500` and `token: 15m` are not secrets.
     """
     text = value.strip()
-    if text.lower() in _NOTHING or text.startswith(PLACEHOLDER_START):
+    if text.lower() in _NOTHING or text.startswith(_PLACEHOLDER_START):
         return True
     head = text[:400]
     return bool(
@@ -297,7 +297,7 @@ def is_reference(value: str, *, amounts: bool = False) -> bool:
 def is_variable(value: str) -> bool:
     """Return whether `value` is empty, a template, a reference to a variable, or a placeholder."""
     text = value.strip()
-    return not text or is_variable_reference(text[:400]) or _MASKED.match(text) is not None
+    return not text or _is_variable_reference(text[:400]) or _MASKED.match(text) is not None
 
 
 def is_prose(value: str) -> bool:

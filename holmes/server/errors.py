@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fastapi.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-RETRY_SECONDS: Final = 5
+_RETRY_SECONDS: Final = 5
 _LONGEST_MESSAGE: Final = 2_000
 _NO_DATABASE: Final = "the database is not responding; try again later"
 _CODES: Final = {
@@ -93,9 +93,9 @@ def api_error(error: HolmesError) -> ApiError:
         case DatabaseUnavailable():
             # The message contains the database URL, which clients must not see.
             text = "the database disk is full" if error.is_full else _NO_DATABASE
-            return ApiError(503, text, code="database_unavailable", headers={"Retry-After": str(RETRY_SECONDS)})
+            return ApiError(503, text, code="database_unavailable", headers={"Retry-After": str(_RETRY_SECONDS)})
         case ClusterUnreachable():
-            return ApiError(503, message, code="cluster_unreachable", headers={"Retry-After": str(RETRY_SECONDS)})
+            return ApiError(503, message, code="cluster_unreachable", headers={"Retry-After": str(_RETRY_SECONDS)})
         case ModelError():
             return ApiError(502, message, code="model_failed")
         case _:
@@ -164,7 +164,7 @@ class BugReporter:
             if not begun:  # only the shutdown cancels requests
                 await error_response(ending())(scope, receive, send)
             raise
-        except Exception as error:  # every exception is logged
+        except Exception as error:  # the outermost edge: each bug gets a number in the log, and the client only this
             identity = uuid.uuid4().hex[:12]
             _log.error("internal error %s in %s %s", identity, scope.get("method"), scope.get("path"), exc_info=error)
             if begun:

@@ -27,7 +27,7 @@ _KEY_BYTES = 30
 _CREATED, _EXISTS = 201, 409
 
 
-async def make_keys(name: str, namespace: str, environment: Environment) -> str:
+async def _make_keys(name: str, namespace: str, environment: Environment) -> str:
     """Create the Secret. Returns a one-line message. Raises `HolmesError`."""
     import httpx
 
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     """Create the release keys. Returns the exit code."""
     name, namespace = arguments
     try:
-        print(asyncio.run(make_keys(name, namespace, Environment.of(tool_environment(process_environment())))))  # noqa: T201
+        print(asyncio.run(_make_keys(name, namespace, Environment.of(tool_environment(process_environment())))))  # noqa: T201
     except HolmesError as error:
         print(f"holmes: {error}", file=sys.stderr)  # noqa: T201
         return 1

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
 
 
-def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
+def _tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
     """Create the TLS context, or return None for plain HTTP. Raises `ConfigError`."""
     certificate, key, authorities = settings.ssl_certfile, settings.ssl_keyfile, settings.ssl_ca_certs
     if certificate is None and key is None:
@@ -92,7 +92,7 @@ class ServerJob:
 
 async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str], None]) -> int:
     """Serve until a signal arrives. Returns the exit code. Raises `HolmesError` if the server cannot start."""
-    tls = tls_context(job.settings.server)
+    tls = _tls_context(job.settings.server)
     ending = _ending_on_signals()
     with listener:
         async with chosen_cluster(job.settings, job.choice) as chosen, AsyncExitStack() as stack:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holmes.settings.server import ServerSettings
 
 SESSION_COOKIE: Final = "holmes_session"
-SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _SECONDS_PER_HOUR: Final = 3_600
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -146,7 +146,7 @@ async def require_key(
         return
     if not keys.valid_session(session):
         raise ApiError(401, _UNAUTHORIZED, headers={"WWW-Authenticate": "Bearer"})
-    if request.method not in SAFE_METHODS and not is_same_origin(request.headers):
+    if request.method not in _SAFE_METHODS and not is_same_origin(request.headers):
         raise ApiError(403, "a session is valid only for requests from the page; send the key instead")
 
 
@@ -210,7 +210,7 @@ def _foreign(method: str, headers: Headers) -> ApiError | None:
     if not _is_loopback(headers.get("host", "")):
         return ApiError(421, "without a key, only requests to loopback addresses are allowed; set HOLMES_API_KEY")
     said = headers.get("origin") is not None or headers.get("sec-fetch-site") not in {None, "none"}
-    if method not in SAFE_METHODS and said and not is_same_origin(headers):
+    if method not in _SAFE_METHODS and said and not is_same_origin(headers):
         return ApiError(403, "requests from other sites are rejected")
     return None
 

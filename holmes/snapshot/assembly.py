@@ -102,7 +102,7 @@ def _known(group_version: str, row: str) -> KnownKind:
     )
 
 
-KNOWN_KINDS: Final = tuple(_known(group_version, row) for group_version, rows in _TABLE.items() for row in rows)
+_KNOWN_KINDS: Final = tuple(_known(group_version, row) for group_version, rows in _TABLE.items() for row in rows)
 
 
 def guessed_kind(group_version: str, kind: str) -> KnownKind:
@@ -127,7 +127,7 @@ _PAST_FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 _VERBS: Final = ("get", "list", "watch")
-_BUILT_IN: Final = frozenset(KNOWN_KINDS)
+_BUILT_IN: Final = frozenset(_KNOWN_KINDS)
 _DEFAULT_VERSION: Final = "v1.34.0"
 
 
@@ -158,7 +158,7 @@ def assemble(found: Assembly) -> Recording:
         place = text(filled, "metadata", "namespace"), text(filled, "metadata", "name")
         by_kind.setdefault((kind.group, kind.plural), {})[place] = filled
     _add_namespaces(by_kind, recorded_at)
-    types = {(kind.group, kind.plural): kind for kind in (*KNOWN_KINDS, *kinds.values())}
+    types = {(kind.group, kind.plural): kind for kind in (*_KNOWN_KINDS, *kinds.values())}
     # A kind without objects is omitted instead of recorded as empty, because the cluster may contain such objects.
     objects = {
         key: RecordedObjects(type=_type(types[key]), items=tuple(items[place] for place in sorted(items)))
@@ -186,7 +186,7 @@ def _kinds(objects: Sequence[JsonObject]) -> dict[tuple[str, str], KnownKind]:
 
     A kind is built-in, defined by a loaded CustomResourceDefinition, or guessed.
     """
-    known = {(f"{kind.group}/{kind.version}" if kind.group else kind.version, kind.kind): kind for kind in KNOWN_KINDS}
+    known = {(f"{kind.group}/{kind.version}" if kind.group else kind.version, kind.kind): kind for kind in _KNOWN_KINDS}
     for item in objects:
         if text(item, "kind") == "CustomResourceDefinition":
             known.update(_defined(item))
@@ -240,7 +240,7 @@ def _add_namespaces(by_kind: dict[tuple[str, str], dict[tuple[str, str], JsonObj
     """Add a Namespace object for each namespace that contains objects."""
     used = {namespace for items in by_kind.values() for namespace, _ in items if namespace}
     there = by_kind.setdefault(("", "namespaces"), {})
-    kind = next(kind for kind in KNOWN_KINDS if kind.kind == "Namespace")
+    kind = next(kind for kind in _KNOWN_KINDS if kind.kind == "Namespace")
     for name in sorted(used):
         if ("", name) not in there:
             item = {"metadata": {"name": name}, "spec": {}, "status": {"phase": "Active"}}

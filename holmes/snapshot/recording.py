@@ -95,9 +95,9 @@ def _since(lines: Sequence[bytes], since_nanoseconds: int) -> Sequence[bytes]:
 FORMAT: Final = 1
 MANIFEST: Final = "recording.json"
 DISCOVERY: Final = "discovery.json"
-OBJECTS: Final = "objects"
-LOGS: Final = "logs"
-OPENAPI: Final = "openapi"
+_OBJECTS: Final = "objects"
+_LOGS: Final = "logs"
+_OPENAPI: Final = "openapi"
 
 
 def inside(folder: Path, path: Path) -> bool:
@@ -107,18 +107,18 @@ def inside(folder: Path, path: Path) -> bool:
 
 def objects_file(group: str, plural: str) -> Path:
     """Return the path of one resource file, relative to the recording."""
-    return Path(OBJECTS, f"{plural}.{group or 'core'}.json")
+    return Path(_OBJECTS, f"{plural}.{group or 'core'}.json")
 
 
 def log_file(key: LogKey) -> Path:
     """Return the path of one log file, relative to the recording."""
     suffix = ".previous.log" if key.previous else ".log"
-    return Path(LOGS, key.namespace, key.pod, f"{key.container}{suffix}")
+    return Path(_LOGS, key.namespace, key.pod, f"{key.container}{suffix}")
 
 
 def openapi_file(path: str) -> Path:
     """Return the path of a schema file, relative to the recording. `path` is for example `apis/apps/v1`."""
-    return Path(OPENAPI, f"{path.strip('/').replace('/', '__')}.json")
+    return Path(_OPENAPI, f"{path.strip('/').replace('/', '__')}.json")
 
 
 _HALF_CHARACTER: Final = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -183,13 +183,13 @@ def load_recording(folder: Path) -> Recording:
 
     Raises `ConfigError` with the file and, for malformed JSON, the position.
     """
-    manifest = read_json(folder / MANIFEST)
+    manifest = _read_json(folder / MANIFEST)
     _check_format(folder / MANIFEST, manifest)
     recorded_at = instant(text(manifest, "recordedAt"))
     if recorded_at is None:
         reason = "'recordedAt' is not a valid time; expected for example 2026-01-31T12:00:00Z"
         raise ConfigError(f"{folder / MANIFEST}: {reason}")
-    discovered = read_json(folder / DISCOVERY)
+    discovered = _read_json(folder / DISCOVERY)
     discovery = Discovery(groups=child(discovered, "groups"), resources=children(discovered, "resources"))
     return Recording(
         source=folder,
@@ -206,7 +206,7 @@ def load_recording(folder: Path) -> Recording:
     )
 
 
-def read_json(path: Path) -> JsonObject:
+def _read_json(path: Path) -> JsonObject:
     """Read a JSON file that contains an object. Raises `ConfigError`."""
     try:
         content = path.read_bytes()
@@ -253,8 +253,8 @@ def _unread(entry: JsonObject) -> Unread:
 
 def _objects(folder: Path, discovery: Discovery) -> Mapping[tuple[str, str], RecordedObjects]:
     found: dict[tuple[str, str], RecordedObjects] = {}
-    for path in _files(folder, f"{OBJECTS}/*.json"):
-        document = read_json(path)
+    for path in _files(folder, f"{_OBJECTS}/*.json"):
+        document = _read_json(path)
         plural, _, group = path.name.removesuffix(".json").partition(".")
         group = "" if group == "core" else group
         version = text(document, "apiVersion").rpartition("/")[2]
@@ -274,7 +274,7 @@ def _files(folder: Path, pattern: str) -> list[Path]:
 
 def _logs(folder: Path) -> Mapping[LogKey, RecordedLog]:
     found: dict[LogKey, RecordedLog] = {}
-    for path in _files(folder, f"{LOGS}/*/*/*.log"):
+    for path in _files(folder, f"{_LOGS}/*/*/*.log"):
         name = path.name.removesuffix(".log")
         key = LogKey(
             namespace=path.parent.parent.name,
@@ -287,5 +287,5 @@ def _logs(folder: Path) -> Mapping[LogKey, RecordedLog]:
 
 
 def _openapi(folder: Path) -> Mapping[str, Path]:
-    files = _files(folder, f"{OPENAPI}/*.json")
+    files = _files(folder, f"{_OPENAPI}/*.json")
     return {path.name.removesuffix(".json").replace("__", "/"): path for path in files}

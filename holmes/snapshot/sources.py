@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 _MARK: Final = re.compile(rb"^==== (START|END) logs for container (\S+) of pod ([^/\s]+)/(\S+) ====\n", re.MULTILINE)
 
 
-def is_cluster_dump(folder: Path) -> bool:
+def _is_cluster_dump(folder: Path) -> bool:
     """Return whether `folder` has the files of a dump: nodes at the top level, and pods in namespace folders."""
     return any((folder / f"nodes.{ending}").is_file() for ending in ("json", "yaml")) and any(
         (below / f"pods.{ending}").is_file() for below in folder.iterdir() for ending in ("json", "yaml")
     )
 
 
-def load_cluster_dump(folder: Path) -> Recording:
+def _load_cluster_dump(folder: Path) -> Recording:
     """Load a dump as a recording. Raises `ConfigError` for malformed files."""
-    files = manifest_files(folder)
-    objects = [item for file in files for item in objects_in(file)]
+    files = _manifest_files(folder)
+    objects = [item for file in files for item in _objects_in(file)]
     logs = {key: log for file in _log_files(folder) for key, log in _logs_in(file)}
     namespaces = {file.parent.name for file in files if file.stem == "pods" and file.parent != folder}
     return assemble(
@@ -45,7 +45,7 @@ def load_cluster_dump(folder: Path) -> Recording:
             source=folder,
             context="cluster-info dump",
             objects=objects,
-            changed_at=changed_at(files),
+            changed_at=_changed_at(files),
             namespaces=tuple(sorted(namespaces)),
             logs=logs,
         )
@@ -81,45 +81,45 @@ def load_snapshot(path: Path) -> Recording:
             raise ConfigError(f"{str(path)!r} does not exist; expected a recording, a cluster dump or manifests")
         if is_recording(path):
             return load_recording(path)
-        if path.is_dir() and is_cluster_dump(path):
-            return load_cluster_dump(path)
-        return load_manifests(path)
+        if path.is_dir() and _is_cluster_dump(path):
+            return _load_cluster_dump(path)
+        return _load_manifests(path)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigError(f"{error.filename or path}: cannot read the file: {reason}") from error
 
 
-ENDINGS: Final = (".json", ".yaml", ".yml")
+_ENDINGS: Final = (".json", ".yaml", ".yml")
 _FILE_LIMIT_BYTES: Final = 256 * 1024 * 1024
 _YAML_LIMIT_VALUES: Final = 3_000_000
 _YAML_LIMIT_LEVELS: Final = 1_000
 
 
-def load_manifests(path: Path) -> Recording:
+def _load_manifests(path: Path) -> Recording:
     """Load the objects from a file, or from all files in a folder and its subfolders. Raises `ConfigError`."""
-    files = manifest_files(path)
-    objects = [item for file in files for item in objects_in(file)]
+    files = _manifest_files(path)
+    objects = [item for file in files for item in _objects_in(file)]
     if not objects:
         what = f"{len(files)} files were read" if files else "no .yaml, .yml or .json file found"
         raise ConfigError(f"{str(path)!r} contains neither a recording nor Kubernetes objects: {what}")
-    return assemble(Assembly(source=path, context="manifests", objects=objects, changed_at=changed_at(files)))
+    return assemble(Assembly(source=path, context="manifests", objects=objects, changed_at=_changed_at(files)))
 
 
-def manifest_files(path: Path) -> list[Path]:
+def _manifest_files(path: Path) -> list[Path]:
     """Return the sorted files to read, without hidden files or links that lead outside the folder."""
     if path.is_file():
         return [path]
-    found = (file for file in path.rglob("*") if file.suffix in ENDINGS and file.is_file() and inside(path, file))
+    found = (file for file in path.rglob("*") if file.suffix in _ENDINGS and file.is_file() and inside(path, file))
     return sorted(file for file in found if not any(p.startswith(".") for p in file.relative_to(path).parts))
 
 
-def changed_at(files: Sequence[Path]) -> datetime:
+def _changed_at(files: Sequence[Path]) -> datetime:
     """Return the newest modification time of these files, to the second."""
     newest = max((file.stat().st_mtime for file in files), default=0.0)
     return datetime.fromtimestamp(int(newest), UTC)
 
 
-def objects_in(file: Path) -> Iterator[JsonObject]:
+def _objects_in(file: Path) -> Iterator[JsonObject]:
     """Read every object in a file, including the items of lists. Raises `ConfigError` with the position."""
     for document in _documents(file):
         yield from _objects(document)

@@ -46,7 +46,7 @@ def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> P
     Appends new files to `made`. Raises `OSError`.
     """
     blob = folder / BLOBS_FOLDER / digest
-    if is_whole(blob, len(content)):
+    if _is_whole(blob, len(content)):
         os.utime(blob)  # the cleanup reads the time of the last use
         return blob
     temporary = blob.with_name(f".{uuid.uuid4().hex}.tmp")
@@ -56,7 +56,7 @@ def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> P
     return blob
 
 
-def is_whole(blob: Path, size_bytes: int) -> bool:
+def _is_whole(blob: Path, size_bytes: int) -> bool:
     """Return whether `blob` exists and is complete."""
     try:
         return blob.stat().st_size == size_bytes
@@ -69,7 +69,7 @@ def give_name(blob: Path, view: bytes | None, stem: str, media_type: str, made: 
 
     Returns the blob if links are not supported. Appends new files to `made`. Raises `OSError`.
     """
-    for path in _candidates(blob, safe_name(stem), _EXTENSIONS.get(media_type, "bin")):
+    for path in _candidates(blob, _safe_name(stem), _EXTENSIONS.get(media_type, "bin")):
         try:
             if view is None:
                 os.link(blob, path)
@@ -136,7 +136,7 @@ def json_view(content: bytes, media_type: str) -> bytes | None:
     return None if view is text else view.encode()
 
 
-def safe_name(name: str) -> str:
+def _safe_name(name: str) -> str:
     """Convert `name` to a file name of limited length, without separators and leading dots."""
     return _UNSAFE.sub("_", name).lstrip(".")[:_NAME_CHARACTERS] or "result"
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holmes.stores.result_manifest import ManifestEntry, ResultManifest
     from holmes.values.messages import ResultId
 
-GRACE_SECONDS: Final = 3_600.0
+_GRACE_SECONDS: Final = 3_600.0
 """Results used within this time are never deleted, because a run may still need them."""
 
 _MOST_REMOVED_AT_ONCE = 1_000
@@ -146,7 +146,7 @@ def _leaving(
     for each in contents:
         too_old = rules.retention_seconds is not None and now - each.last_used > rules.retention_seconds
         too_many = rules.quota_bytes is not None and total > rules.quota_bytes
-        recent = now - each.last_used < GRACE_SECONDS
+        recent = now - each.last_used < _GRACE_SECONDS
         if not (too_old or too_many) or recent or any(entry.id in protected_ids for entry in each.entries):
             continue
         leaving.append(each)
@@ -176,7 +176,7 @@ def _delete_orphans(folder: Path, living: set[str], now: float) -> None:
                 continue
             with suppress(FileNotFoundError):
                 status = file.stat(follow_symlinks=False)
-                if now - status.st_mtime > GRACE_SECONDS:
+                if now - status.st_mtime > _GRACE_SECONDS:
                     if status.st_nlink > 1:
                         inodes.add(status.st_ino)
                     Path(file.path).unlink()

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from holmes.values.messages import ToolCallId
 
-ID_CHARACTERS = 12
-MAX_ID_CHARACTERS = 4_096
-SWEEP_EVERY_PUTS = 500
+_ID_CHARACTERS = 12
+_MAX_ID_CHARACTERS = 4_096
+_SWEEP_EVERY_PUTS = 500
 SWEEP_THREAD = "holmes-results-sweep"
 _WRITE_TIMEOUT_SECONDS = 10.0
 _SWEEP_TIMEOUT_SECONDS = 2.0
@@ -119,7 +119,7 @@ class FileResultStore:
 
     def _free_id(self, digest: str) -> ResultId:
         """Return the shortest prefix of `digest`, at least 12 digits long, that was never the id of another result."""
-        for length in range(ID_CHARACTERS, len(digest), 4):
+        for length in range(_ID_CHARACTERS, len(digest), 4):
             candidate = ResultId(digest[:length])
             known = self._manifest.find(candidate) or self._manifest.find_removed(candidate)
             if known is None or known.sha256 == digest:
@@ -142,7 +142,7 @@ class FileResultStore:
         return content, self._describe(entry)
 
     def _find(self, result_id: ResultId) -> ManifestEntry:
-        if "\0" in result_id or len(result_id) > MAX_ID_CHARACTERS:
+        if "\0" in result_id or len(result_id) > _MAX_ID_CHARACTERS:
             raise ResultStoreError(f"stored result {result_id[:40]!r}… not found; use the id or path in the pointer")
         try:
             if entry := self._manifest.find(result_id):
@@ -190,7 +190,7 @@ class FileResultStore:
             return
         self._puts_until_sweep -= 1
         if self._puts_until_sweep < 0 and (self._sweeping is None or not self._sweeping.is_alive()):
-            self._puts_until_sweep = SWEEP_EVERY_PUTS
+            self._puts_until_sweep = _SWEEP_EVERY_PUTS
             # The process may exit during the cleanup. The next process completes it.
             self._sweeping = threading.Thread(target=self._sweep_quietly, name=SWEEP_THREAD, daemon=True)
             self._sweeping.start()

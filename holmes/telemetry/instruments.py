@@ -237,8 +237,8 @@ def _sum(one: Metric, other: Metric) -> Metric:
     return summed
 
 
-STALE_AFTER_SECONDS: Final = 2.0
-PATIENCE_SECONDS: Final = 0.7
+_STALE_AFTER_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,8 +296,8 @@ class QueueScrape:
         self,
         read: Callable[[], Awaitable[QueueReading]],
         *,
-        stale_after_seconds: float = STALE_AFTER_SECONDS,
-        patience_seconds: float = PATIENCE_SECONDS,
+        stale_after_seconds: float = _STALE_AFTER_SECONDS,
+        patience_seconds: float = _PATIENCE_SECONDS,
     ) -> None:
         """`read` must raise `HolmesError` if the database does not respond."""
         self._read = read

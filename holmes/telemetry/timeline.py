@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from holmes.values.stats import RequestStats
 
 CANCELLED: Final = "cancelled"
-CONTEXT_OVERFLOW: Final = "context_overflow"
-NO_REPLY: Final = "no_reply"
-TOOL_ERROR: Final = "tool_error"
-UNKNOWN_TOOL: Final = "unknown_tool"
-COMPACTION_FAILED: Final = "compaction_failed"
+_CONTEXT_OVERFLOW: Final = "context_overflow"
+_NO_REPLY: Final = "no_reply"
+_TOOL_ERROR: Final = "tool_error"
+_UNKNOWN_TOOL: Final = "unknown_tool"
+_COMPACTION_FAILED: Final = "compaction_failed"
 
 Strategy: TypeAlias = Literal["mask", "summarize", "truncate", "emergency"]
 
@@ -118,7 +118,7 @@ class Compaction:
             case CompactionStarted():
                 return replace(known, tokens_before=event.tokens)
             case CompactionFailed():
-                return replace(known, stats=self.stats + event.stats, error_type=COMPACTION_FAILED)
+                return replace(known, stats=self.stats + event.stats, error_type=_COMPACTION_FAILED)
             case ToolResultsMasked():
                 count = self.masked_results + event.count
                 known = replace(known, strategy=self.strategy or "mask", masked_results=count)
@@ -235,15 +235,15 @@ class Timeline:
         match event:
             case ContextOverflowed():
                 self._model = event.model
-                return self._failed_call(now, CONTEXT_OVERFLOW)
+                return self._failed_call(now, _CONTEXT_OVERFLOW)
             case ModelSwitched():
                 self._model = event.from_model
-                failed = self._failed_call(now, NO_REPLY)
+                failed = self._failed_call(now, _NO_REPLY)
                 self._model = event.to_model
                 self._begin_call(now)
                 return failed
             case RunFailed():
-                return self._failed_call(now, NO_REPLY)
+                return self._failed_call(now, _NO_REPLY)
 
     def _begin_call(self, now: int) -> None:
         self._calling, self._ready_ns, self._first_text_ns = True, now, None
@@ -311,7 +311,7 @@ class Timeline:
             status=event.message.status,
             result_characters=sum(len(part.text) for part in event.message.parts if isinstance(part, Text)),
             spilled=event.message.spilled or event.call.id in self._spilled,
-            error_type=(TOOL_ERROR if known else UNKNOWN_TOOL) if failed else None,
+            error_type=(_TOOL_ERROR if known else _UNKNOWN_TOOL) if failed else None,
         )
 
     def _is_replayed(self, event: AgentEvent) -> bool:

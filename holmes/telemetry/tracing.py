@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 Attributes: TypeAlias = dict[str, str | int | float | bool]
 
-AGENT: Final = "holmes"
-_ROOT: Final = f"invoke_agent {AGENT}"
+_AGENT: Final = "holmes"
+_ROOT: Final = f"invoke_agent {_AGENT}"
 _NANOSECONDS: Final = 1_000_000_000
 _RUN_FAILED: Final = "run_failed"
 _UNKNOWN: Final = "unknown"
@@ -185,7 +185,7 @@ class InvestigationTrace:
 
     def _run_attributes(self) -> Attributes:
         attributes = self._common("invoke_agent") | {
-            "gen_ai.agent.name": AGENT,
+            "gen_ai.agent.name": _AGENT,
             "gen_ai.agent.version": __version__,
             "holmes.source": self._run.source,
             "holmes.steps": self._timeline.step,

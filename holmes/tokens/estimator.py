@@ -24,7 +24,7 @@ Content: TypeAlias = Literal["code", "json", "sql", "prose", "mixed"]
 Counting: TypeAlias = Literal["exact", "estimate"]
 
 CHARACTERS_PER_TOKEN: dict[Content, float] = {"code": 3.0, "json": 3.2, "sql": 3.5, "mixed": 3.7, "prose": 4.0}
-SAMPLE_CHARACTERS = 500
+_SAMPLE_CHARACTERS = 500
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class EstimatingCounter(TokenCounter):
     def count_text(self, text: str) -> int:
         """Estimate the tokens of `text`, unless an exact count is cached."""
         known = self._exact.known_tokens(text) if self._exact else None
-        return known if known is not None else math.ceil(utf8_bytes(text) / CHARACTERS_PER_TOKEN[content_of(text)])
+        return known if known is not None else math.ceil(utf8_bytes(text) / CHARACTERS_PER_TOKEN[_content_of(text)])
 
     def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:  # noqa: ARG002  limit not needed
         """Return the estimated token count of the whole `text`, and its length."""
@@ -107,9 +107,9 @@ def _warn_of_missing(encoding: str) -> None:
     )
 
 
-def content_of(text: str) -> Content:
+def _content_of(text: str) -> Content:
     """Classify the text by its first 500 characters."""
-    sample = text[:SAMPLE_CHARACTERS]
+    sample = text[:_SAMPLE_CHARACTERS]
     length = len(sample)
     if not sample.strip():
         return "mixed"

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
     from holmes.values.tools import Toolset
 
-DEFAULT_DEADLINE_SECONDS = 20.0
-SUCCESS_LIFETIME_SECONDS = 3600.0
+_DEFAULT_DEADLINE_SECONDS = 20.0
+_SUCCESS_LIFETIME_SECONDS = 3600.0
 _FILE_NAME = "toolset_checks.json"
 _FORMAT = 1
 
@@ -73,7 +73,7 @@ class CheckPolicy:
     check runs, and only toolsets that are `enabled` in `decided` can run.
     """
 
-    deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
+    deadline_seconds: float = _DEFAULT_DEADLINE_SECONDS
     cache_directory: Path | None = None
     refresh: bool = False
     reserved_tools: Mapping[str, str] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class _Checker:
         key: str | None = None
         checked_at_seconds = 0.0
         if obstacle is None and has_commands(definition) and not is_decided:
-            key = check_key((definition.prerequisites, definition.config), environment)
+            key = _check_key((definition.prerequisites, definition.config), environment)
             known = self._known(definition.name, key)
             checked_at_seconds = known or time.time()
             if known is None:
@@ -265,7 +265,7 @@ def _python_status(python: PythonToolset) -> ToolsetStatus:
     )
 
 
-def check_key(configuration: object, environment: Environment) -> str:
+def _check_key(configuration: object, environment: Environment) -> str:
     """Hash everything that a check depends on.
 
     This includes the configuration, the variables, the folders in `PATH` and the version of Holmes.
@@ -314,7 +314,7 @@ class SuccessCache:
         known = self.entries.get(name)
         if known is None or known[0] != key:
             return False
-        return 0 <= time.time() - known[1] < SUCCESS_LIFETIME_SECONDS
+        return 0 <= time.time() - known[1] < _SUCCESS_LIFETIME_SECONDS
 
     def write(self, succeeded: Mapping[str, tuple[str, float]]) -> None:
         """Replace the file atomically. Only its owner can read the file."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue
     from holmes.values.tools import Toolset
 
-ENTRY_POINT_GROUP = "holmes.toolsets"
+_ENTRY_POINT_GROUP = "holmes.toolsets"
 
 ToolsetState: TypeAlias = Literal["enabled", "disabled", "failed"]
 
@@ -110,7 +110,7 @@ def discover_factories(
             entry_points as installed_entry_points,
         )
 
-        entry_points = installed_entry_points(group=ENTRY_POINT_GROUP)
+        entry_points = installed_entry_points(group=_ENTRY_POINT_GROUP)
     factories: list[PythonToolsetFactory] = []
     broken: list[BrokenFactory] = []
     for entry_point in sorted(entry_points, key=lambda point: (point.name, point.value)):

@@ -15,7 +15,7 @@ from holmes.diagnosis.facts.custom_links import made_by, named_in
 from holmes.diagnosis.facts.edges import failures, workload_hosts
 from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
-from holmes.diagnosis.facts.templates import template_of
+from holmes.diagnosis.facts.templates import template_of, workloads_behind
 from holmes.kubernetes.fields import child, children, matches_map, text, text_map
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import ObjectRef
@@ -154,14 +154,8 @@ def _failing_services(state: ClusterState, each: ClusterObject) -> Iterator[Obje
 
 
 def _behind_service(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
-    selector = text_map(each.body, "spec", "selector")
-    pods = state.selected("Pod", each.namespace, selector)
-    yield from dict.fromkeys(state.workload_of(pod).ref for pod in pods)
-    yield from (pod.ref for pod in pods)
-    for kind in ("Deployment", "StatefulSet", "DaemonSet"):
-        for workload in state.of(kind, each.namespace):
-            if matches_map(selector, template_of(workload).labels):
-                yield workload.ref
+    yield from (workload.ref for workload in workloads_behind(state, each))
+    yield from (pod.ref for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")))
     for piece in state.of("EndpointSlice", each.namespace):
         if piece.labels.get("kubernetes.io/service-name") == each.name:
             yield piece.ref

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, cast
 from holmes.diagnosis.facts.changes import replica_sets_newest_first, revision
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import duration, text, text_map, written
+from holmes.diagnosis.facts.templates import serving_workloads
+from holmes.kubernetes.fields import duration, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.field_filters import KEY_PARTS
@@ -132,8 +133,7 @@ def _behind_services(asked: Asked) -> Iterator[tuple[str, str]]:
     for each in asked.subject.objects:
         if each.kind == "Service":
             ports = [str(port["nodePort"]) for port in each.children("spec", "ports") if port.get("nodePort")]
-            pods = asked.state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector"))
-            owners = dict.fromkeys(str(asked.state.workload_of(pod).ref) for pod in pods)
+            owners = [str(workload.ref) for workload in serving_workloads(asked.state, each)]
             told = f", node port {', '.join(ports)}" if ports else ""
             yield str(each.ref), f"{told}, behind it {' and '.join(owners)}" if owners else f"{told}, without pods"
 

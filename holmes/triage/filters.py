@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import child, children, text_map
 from holmes.triage.asked import refs_of
 from holmes.triage.names import plain_value
-from holmes.triage.states import crashed, lives, pod_ready, restarts, state_test
-from holmes.triage.vocabulary import vocabulary, word_list
+from holmes.triage.states import crashed, lives, restarts, state_test
+from holmes.triage.vocabulary import beginnings, vocabulary, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,13 +29,8 @@ WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "J
 WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
 _PORT: Final = re.compile(r"\b(?:(?:node ?)?port|puerto) (\d{2,5})\b")
 _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
-_RESTARTS: Final = ("rest", "neu", "rein", "red", "times", "mal", "veces", "fois")
-_RESTARTED: Final = ("rest", "neust", "reinicio", "redem")
-_MEASURED: Final = {"cpu": "cpu", "memory": "memory", "ram": "memory", "speicher": "memory", "memoria": "memory",
-    "memoire": "memory"}  # fmt: skip
 _RUN: Final = word_list("present runs")
-_PLACES: Final = frozenset({"on", "in", "there", "now", "auf", "dort", "en", "sur", "dans", "alli", "la-bas"})
-_CRASHED: Final = ("crashed", "abgest", "plante", "cayeron", "cayo")
+_PLACES: Final = word_list("running places")
 _INCLUDING: Final = word_list("including")
 _PREPOSITIONS: Final = word_list("of") | {"by", "to", "after"}
 _NUMBERS: Final[Mapping[str, Callable[[ClusterObject], float]]] = {
@@ -186,7 +182,9 @@ def _lacking_filters(asked: Asked) -> Iterator[Filter]:
             asked.ledger.take("kind", "EndpointSlice")
             asked.ledger.take("symptom", *vocabulary().absences[what])
             asked.ledger.take("word", *vocabulary().absences[what])
-            part = next((part for word, part in _MEASURED.items() if word in asked.question.words), "")
+            words = asked.question.words
+            memory = "memory" if not word_list("memory").isdisjoint(words) else ""
+            part = "cpu" if "cpu" in words else memory
             told = f"without {part} {what}" if part else f"without {what}"
             yield Filter(told=told, holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what, part))
 
@@ -220,7 +218,7 @@ def _without_endpoints(asked: Asked) -> Callable[[ClusterObject], bool]:
 def _bound_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     """Yield the filters for bounds on numbers of replicas and containers. Bounds on restarts belong to a state."""
     for bound in asked.question.comparisons:
-        if bound.of.startswith(_RESTARTED) and kinds == ("Pod",) and "restarting" not in asked.question.states:
+        if beginnings("restarted").match(bound.of) and kinds == ("Pod",) and "restarting" not in asked.question.states:
             asked.ledger.take("bound", str(bound))
             asked.ledger.take("symptom")
             yield Filter(
@@ -313,7 +311,9 @@ def _value_filter(value: str, *, negated: bool) -> Filter:
 
 def _state_filter(asked: Asked, name: str, kinds: tuple[str, ...]) -> Filter | None:
     """Return the filter for a state, or None if the state does not exist for one of the kinds."""
-    bounds = (each for each in asked.question.comparisons if not each.of or each.of.startswith(_RESTARTS))
+    bounds = (
+        each for each in asked.question.comparisons if not each.of or beginnings("counted restarts").match(each.of)
+    )
     bound = next(bounds, None) if name == "restarting" and kinds == ("Pod",) else None
     if bound is not None:
         asked.ledger.take("bound", str(bound))
@@ -327,7 +327,7 @@ def _state_filter(asked: Asked, name: str, kinds: tuple[str, ...]) -> Filter | N
 
 def _says_crashed(asked: Asked) -> bool:
     """Return whether the question is about crashes that happened, also of containers that run again."""
-    return any(word.startswith(_CRASHED) for word in asked.question.words)
+    return any(beginnings("crashed").match(word) for word in asked.question.words)
 
 
 def _is_included(asked: Asked, name: str) -> bool:

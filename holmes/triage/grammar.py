@@ -26,7 +26,7 @@ _CLAUSE_STARTS: Final = word_list("clause starts")
 _PERSONS: Final = word_list("persons")
 _OWN_WISHES: Final = word_list("own wish verbs")
 _WISHES: Final = word_list("wish verbs") | _OWN_WISHES
-_DENIALS: Final = frozenset({"not", "nicht", "pas"})
+_DENIALS: Final = word_list("denials")
 _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
 
 

@@ -14,7 +14,7 @@ from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.periods import unread_time
 from holmes.triage.points import number_of
-from holmes.triage.vocabulary import beginnings
+from holmes.triage.vocabulary import beginnings, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ _BY_SOMEBODY: Final = expression(
     r"(?! (?:a|any|the|eine?n?|una?|une|des)\b)[^,;:!?.\n]*"
 )
 """A person acted: "has anyone fiddled with it"."""
-_BY_WHOM: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
+_BY_WHOM: Final = word_list("by whom")
 
 
 def asks_changes(question: Question, subject: Subject) -> bool:

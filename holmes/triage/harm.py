@@ -8,8 +8,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import integer, matches_map, text_map
+from holmes.diagnosis.facts.templates import workloads_behind
+from holmes.kubernetes.fields import integer
 from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from holmes.values.findings import Incident, ObjectRef
 
 _OF_BEHAVIOUR: Final = frozenset({"slow", "unreachable"})
-_PER: Final = frozenset({"a", "an", "per", "pro", "par", "por"})
-_TIMES: Final = frozenset({"times", "mal", "veces", "fois"})
-_UNITS: Final = frozenset({"hour", "day", "stunde", "tag", "heure", "jour", "hora", "dia"})
+_PER: Final = word_list("per")
+_TIMES: Final = word_list("times")
+_UNITS: Final = word_list("rate units")
 _NEVER_STARTED: Final = frozenset({"image", "start"})
 _ENDED: Final = frozenset({"crash", "memory", "evicted"})
 _OWN: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod", "ConfigMap", "Secret"})
@@ -90,9 +90,7 @@ def _scaled(state: ClusterState, ref: ObjectRef) -> list[ClusterObject]:
     each = state.find(ref)
     if each is None or each.kind in _SCALED:
         return [] if each is None else [each]
-    selector = text_map(each.body, "spec", "selector") if each.kind == "Service" else {}
-    every = (one for kind in _SCALED[:2] for one in state.of(kind, each.namespace))
-    return [one for one in every if selector and matches_map(selector, template_of(one).labels)]
+    return [*workloads_behind(state, each)] if each.kind == "Service" else []
 
 
 def _serves(state: ClusterState, workload: ClusterObject) -> bool:

@@ -11,13 +11,13 @@ from holmes.triage.vocabulary import word_list
 if TYPE_CHECKING:
     from holmes.triage.vocabulary import Sighting
 
-_DOING: Final = frozenset({"does", "do", "did"})
-_OPENING: Final = frozenset({"ok", "okay", "well", "fine", "good", "gut", "bien", "bon"})
+_DOING: Final = word_list("doing")
+_OPENING: Final = word_list("openings")
 _INTERRUPTING: Final = word_list("fillers") | word_list("interrogatives") | {"how", "who", "when", "where", "why"}
 _PERSONS, _WISHED = word_list("persons"), word_list("wished")
-_HANGS: Final = frozenset({"hangt", "haengt", "hangen", "haengen"})
-_GOING: Final = frozenset({"going", "moving", "looking", "go", "move", "look", "step", "way", "path", "straight"})
-_LEANS: Final = frozenset({"an", "am", "dran", "ab"})
+_HANGS: Final = word_list("hanging")
+_GOING: Final = word_list("going")
+_LEANS: Final = word_list("leaning")
 
 
 def without_homographs(

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.schedules import interval_seconds
-from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import matches_map, moment, text_map
+from holmes.diagnosis.facts.templates import workloads_behind
+from holmes.kubernetes.fields import moment, text_map
 from holmes.triage.harm import is_about_results
 from holmes.triage.log_blame import OUTDATED
 from holmes.triage.suspicions import fits_rhythm
@@ -64,11 +64,7 @@ def stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:
     """Yield the objects that can be stopped on purpose: the named ones, and the workloads behind a Service."""
     for each in named.objects:
         yield each
-        selector = text_map(each.body, "spec", "selector") if each.kind == "Service" else {}
-        for kind in ("Deployment", "StatefulSet") if selector else ():
-            for workload in asked.state.of(kind, each.namespace):
-                if matches_map(selector, template_of(workload).labels):
-                    yield workload
+        yield from workloads_behind(asked.state, each) if each.kind == "Service" else ()
 
 
 def may_be_stopped(asked: Asked, each: ClusterObject) -> bool:

@@ -19,10 +19,11 @@ from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.ledger import unread
-from holmes.triage.markdown import counted, plural
+from holmes.triage.markdown import counted
 from holmes.triage.selection import select
 from holmes.triage.states import restarts
 from holmes.triage.vocabulary import word_list
+from holmes.values.texts import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

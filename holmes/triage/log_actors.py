@@ -12,7 +12,6 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.host_mentions import settings_of
@@ -20,6 +19,7 @@ from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import moment, written
 from holmes.triage.log_links import behind_service, own_services
 from holmes.triage.log_reasons import Reason
@@ -153,28 +153,27 @@ def _without_waiting(lines: Sequence[str]) -> Iterator[str]:
             yield line[holds.start() :] if holds is not None else line
 
 
-_CLIENTS: Final[WeakKeyDictionary[ClusterState, dict[str, ObjectRef]]] = WeakKeyDictionary()
-
-
 def clients_of(state: ClusterState, server: ClusterObject) -> dict[str, ObjectRef]:
     """Return the workloads that can be clients of a server, by their names and the addresses of their pods.
 
     An ordinary word counts only if the workload of this name is known to use the server.
     """
-    known = _CLIENTS.get(state)
-    if known is None:
-        known = _CLIENTS[state] = dict(_named_workloads(state))
     upstream = {use.service for use, _ in workload_hosts(state, server)}
     needed = {each.ref for service in upstream for each in behind_service(state, service)} | {server.ref}
     users = {edge.consumer.ref for service in own_services(state, server) for edge in edges(state).get(service, ())}
     return {
         name: ref
-        for name, ref in known.items()
+        for name, ref in _named_workloads(state).items()
         if ref not in needed and (ref in users or (len(name) >= _LEAST_CHARACTERS and not name.isalpha()))
     }
 
 
-def _named_workloads(state: ClusterState) -> Iterator[tuple[str, ObjectRef]]:
+@once_per_state
+def _named_workloads(state: ClusterState) -> dict[str, ObjectRef]:
+    return dict(_names_of_workloads(state))
+
+
+def _names_of_workloads(state: ClusterState) -> Iterator[tuple[str, ObjectRef]]:
     for pod in state.of("Pod"):
         owner = state.workload_of(pod).ref
         address = pod.text("status", "podIP")

@@ -29,7 +29,8 @@ from holmes.triage.log_values import (
 from holmes.triage.markdown import counted
 from holmes.triage.periods import unread_time
 from holmes.triage.points import number_of
-from holmes.triage.vocabulary import beginnings, folded
+from holmes.triage.vocabulary import beginnings, folded, word_list
+from holmes.values.durations import UNIT_SECONDS
 from holmes.values.errors import masked
 from holmes.values.texts import shortened
 
@@ -61,14 +62,13 @@ _PER: Final = re.compile(
 )
 _LEVEL_WORDS: Final = ("level", "nivel", "niveau", "stufe", "severity")
 _COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
-_SHOWN_WORDS: Final = "grep show list print display give zeige zeig liste muestra lista montre affiche"
-_SHOWN: Final = frozenset(_SHOWN_WORDS.split())
+_SHOWN: Final = word_list("showing")
 _ONE: Final = re.compile(
     r"\b(?:first|last|latest|newest|erste[nr]?|letzte[nr]?|primera?|ultim[oa]|premiere?|derniere?) (?:log )?"
     r"(?:line|error|warning|entry|zeile|fehler|warnung|linea|error|ligne|erreur)\b"
 )
 _WHICH_POD: Final = re.compile(r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b")
-_REQUESTS: Final = frozenset({"requests", "anfragen", "peticiones", "requetes"})
+_REQUESTS: Final = word_list("requests in logs")
 _OCCURS: Final = re.compile(
     r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
     r"|(?<!\S)/[a-z][\w./-]*"
@@ -78,7 +78,6 @@ _DISTINCT: Final = re.compile(
     r"\b(?:distinct|unique|different|verschiedene[nr]?|unterschiedliche[nr]?|eindeutige[nr]?|distint[oa]s|diferentes"
     r"|unic[oa]s|differente?s|distincte?s|uniques)\b"
 )
-_SIZES: Final = (("minute minuto", 60.0), ("hour stunde hora heure", 3_600.0), ("day tag dia jour", 86_400.0))
 
 
 def asks_logs(question: Question, subject: Subject) -> bool:
@@ -343,7 +342,7 @@ def _by_group(asked: Asked, chosen: Series, statistic: Statistic) -> list[tuple[
 
 def _size(what: str) -> float:
     """Return the length of a unit of time in seconds, or 0 for anything else."""
-    return next((size for words, size in _SIZES if what in words.split()), 0.0)
+    return UNIT_SECONDS.get(what, 0.0)
 
 
 def _amount(number: float) -> str:

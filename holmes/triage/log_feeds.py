@@ -17,6 +17,7 @@ from holmes.kubernetes.fields import duration, moment
 from holmes.triage.log_links import behind_service, own_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import workloads_of
+from holmes.values.durations import UNIT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +37,6 @@ _AGE: Final = re.compile(
     r"(?i)(?<![\w.])(\d{1,6}(?:\.\d+)?)\s?(d|days?|h|hrs?|hours?|m|min|minutes?|s|sec|seconds)(?=\s(?:old|ago|stale|behind)\b)"
     r"|\b(?:age|lag|staleness|behind|since|for)[ =:]{1,2}(\d{1,6}(?:\.\d+)?)\s?(d|h|m|s|days|hours|minutes|seconds)\b"
 )
-_UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 _SAME_AGE: Final = 0.15
 _LEAST_LINES: Final = 3
 _RECENT_SECONDS: Final = 1_200.0
@@ -121,4 +121,4 @@ def _age_in(line: str) -> float:
     if found is None:
         return 0.0
     number, unit = (found[1], found[2]) if found[1] else (found[3], found[4])
-    return float(number) * _UNITS[unit[0].lower()]
+    return float(number) * UNIT_SECONDS[unit.lower()]

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import host_uses, workload_hosts
-from holmes.kubernetes.fields import integer, text, text_map
+from holmes.diagnosis.facts.templates import serving_workloads
+from holmes.kubernetes.fields import integer, text
 from holmes.triage.log_troubles import troubles_of, workloads_of
 
 if TYPE_CHECKING:
@@ -158,6 +159,4 @@ def own_services(state: ClusterState, workload: ClusterObject) -> tuple[ObjectRe
 def behind_service(state: ClusterState, service: ObjectRef) -> tuple[ClusterObject, ...]:
     """Return the workloads whose pods a Service selects."""
     found = state.find(service)
-    selector = text_map(found.body, "spec", "selector") if found is not None else {}
-    pods = state.selected("Pod", service.namespace, selector)
-    return tuple(dict.fromkeys(map(state.workload_of, pods)))
+    return serving_workloads(state, found) if found is not None else ()

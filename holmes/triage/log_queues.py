@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import edges, is_ready, workload_hosts
+from holmes.diagnosis.facts.edges import edges, workload_hosts
 from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.triage.log_actors import CONTENDED
 from holmes.triage.log_links import own_services
@@ -67,7 +68,7 @@ def idle_consumer(state: ClusterState, trouble: Trouble, path: Sequence[ObjectRe
         consumer = template.workload
         texts = "\n".join(each.text for each in settings_of(state, consumer))
         told = next((name for name in queues if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", texts)), "")
-        idle = told and consumer.ref not in path and not any(map(is_ready, state.pods_of(consumer)))
+        idle = told and consumer.ref not in path and not any(map(pod_ready, state.pods_of(consumer)))
         if idle and not services.isdisjoint(use.service for use, _ in workload_hosts(state, consumer)):
             found[consumer.ref] = told
     if len(found) != 1:

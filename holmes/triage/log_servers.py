@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.kubernetes.fields import children, integer, moment, text, written
 from holmes.triage.log_actors import records_of
 from holmes.triage.log_links import behind_service, failing_name_servers, name_servers
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import REACHED
 from holmes.triage.recent_changes import changes_of, shares_identifier, told_change
-from holmes.triage.states import pod_ready
 
 if TYPE_CHECKING:
     from holmes.diagnosis.facts.line_patterns import LineKind

@@ -68,7 +68,7 @@ def words_left(asked: Asked, found: Sequence[LogLine], *, summed: bool) -> tuple
 
     `summed` means that the lines report the number themselves. Then only what failed is another number.
     """
-    if not asks_number(asked.question):
+    if not _asks_number(asked.question):
         return ()
     explicit = list(_explicit(asked))
     known = {index for index, _ in _written(asked, found, explicit)}
@@ -114,14 +114,14 @@ def _words(asked: Asked) -> Iterator[tuple[int, str]]:
     for index, word in enumerate(question.words):
         wanted = word in subject.unknown or index in happened or _is_value(question, word)
         plain = len(word) > 2 and word not in period and word not in numbers and not word.startswith("/")
-        if wanted and plain and (index in happened or not is_condition(word)):
+        if wanted and plain and (index in happened or not _is_condition(word)):
             yield index, word
 
 
 def _happenings(asked: Asked) -> frozenset[int]:
     """Return the positions of what a number counts and of the words for outcomes and symptoms: "failed logins"."""
     question = asked.question
-    if not asks_number(question):
+    if not _asks_number(question):
         return frozenset()
     taken = {each.name for each in asked.subject.named} | {*asked.subject.namespaces} | vocabulary().stop
     taken |= {each.of for each in question.comparisons}
@@ -154,7 +154,7 @@ def of_which(asked: Asked, found: Sequence[LogLine]) -> Sequence[LogLine]:
     return [line for line in found if test(line)]
 
 
-def asks_number(question: Question) -> bool:
+def _asks_number(question: Question) -> bool:
     """Return whether a question asks for a number, a share or a statistic."""
     share = beginnings("share words").search(question.spoken) is not None
     return share or question.asks("count", "average", "sum", "maximum", "minimum", "percentile")
@@ -167,7 +167,7 @@ def _noun_of(question: Question) -> Iterator[int]:
     things = {each.first for each in question.found if each.sense in ("kind", "word", "state")}
     for index in _after_count(question):
         word = question.words[index]
-        if index not in things and word.isalpha() and not is_condition(word) and not _is_of_lines(word):
+        if index not in things and word.isalpha() and not _is_condition(word) and not _is_of_lines(word):
             yield index
 
 
@@ -217,10 +217,10 @@ def foreign_noun(asked: Asked, found: Sequence[LogLine]) -> str:
 
 
 def _is_of_lines(word: str) -> bool:
-    return is_condition(word) or any(beginnings(name).match(word) for name in _UNTOLD)
+    return _is_condition(word) or any(beginnings(name).match(word) for name in _UNTOLD)
 
 
-def is_condition(word: str) -> bool:
+def _is_condition(word: str) -> bool:
     """Return whether a word asks for a level or for lines, and is not a text to search for."""
     names = (*(name for name, _, _ in LEVELS), "exceptions", "line words", "writing")
     return word.startswith("level") or any(beginnings(name).match(word) for name in names)

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.log_numbers import risen_numbers
 from holmes.diagnosis.facts.logs import quoted
-from holmes.kubernetes.fields import text_map
+from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.triage.connections import connections
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def _workloads_of(state: ClusterState, each: ClusterObject) -> Iterator[ClusterO
     else:
         services = [each] if each.kind == "Service" else []
     for service in filter(None, services):
-        for pod in state.selected("Pod", service.namespace, text_map(service.body, "spec", "selector")):
-            yield state.workload_of(pod)
+        yield from serving_workloads(state, service)
     if each.kind == "Pod" or state.pods_of(each):
         yield state.workload_of(each)
 

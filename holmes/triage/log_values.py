@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.vocabulary import beginnings
+from holmes.values.durations import UNIT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,20 +22,8 @@ if TYPE_CHECKING:
 Statistic: TypeAlias = Literal["percentile", "average", "sum", "maximum", "minimum"]
 STATISTICS: Final[tuple[Statistic, ...]] = ("percentile", "average", "sum", "maximum", "minimum")
 _LINE_CHARACTERS: Final = 2_000
-TIME_UNITS: Final = {
-    "ms": 1.0,
-    "us": 0.001,
-    "µs": 0.001,
-    "ns": 0.000_001,
-    "s": 1_000.0,
-    "seconds": 1_000.0,
-    "sec": 1_000.0,
-}
-_WRITTEN_UNITS: Final = (
-    ("milli", 1.0), ("micro", 0.001), ("mikro", 0.001), ("sec", 1_000.0), ("sek", 1_000.0), ("seg", 1_000.0),
-    ("min", 60_000.0),
-)  # fmt: skip
-"""The beginnings of units in questions and in keys such as `duration_seconds`, in milliseconds."""
+_MOST_UNIT_SECONDS: Final = 60.0
+"""Keys of logs are not counted in longer units: `tag` and `day` have another meaning there."""
 _UNITS: Final = r"(?P<unit>ms|us|µs|ns|s|seconds|sec|minutes|m|h|%|[kKMG]i?B|B|bytes|rows|items|records)?(?![\w.:=-])"
 _PAIR: Final = re.compile(
     rf"(?P<key>[A-Za-z_][\w.-]{{0,60}}?)[\"']?\s?[=:]\s?[\"']?(?P<number>-?\d+(?:\.\d+)?)\s?{_UNITS}"
@@ -77,7 +66,7 @@ class Series:
     @property
     def is_time(self) -> bool:
         """Whether the numbers are durations."""
-        return self.unit in TIME_UNITS or (not self.unit and _TIMED_KEY.search(self.key) is not None)
+        return milliseconds_of(self.unit) is not None or (not self.unit and _TIMED_KEY.search(self.key) is not None)
 
     @property
     def is_numbering(self) -> bool:
@@ -97,8 +86,8 @@ class Series:
 
 def milliseconds_of(unit: str) -> float | None:
     """Return the length of a unit of time, or None for anything else: `2 s`, `elapsed_millis`."""
-    known = (size for start, size in _WRITTEN_UNITS if unit.startswith(start))
-    return TIME_UNITS.get(unit) or next(known, None)
+    seconds = UNIT_SECONDS.get(unit, 0.0) if len(unit) > 1 or unit == "s" else 0.0  # `5 m` can be a length
+    return seconds * 1_000 if 0 < seconds <= _MOST_UNIT_SECONDS else None
 
 
 def statistic_of(question: Question, subject: Subject) -> Statistic | None:
@@ -143,8 +132,9 @@ def _numbers(text: str) -> Iterator[tuple[str, str, float]]:
 
 def _by_unit(key: str, entries: Sequence[tuple[str, float, LogLine]]) -> Iterator[Series]:
     units = {unit for unit, _, _ in entries}
-    if len(units) > 1 and units <= TIME_UNITS.keys():
-        entries = [("ms", number * TIME_UNITS[unit], line) for unit, number, line in entries]
+    sizes = {unit: milliseconds for unit in units if (milliseconds := milliseconds_of(unit)) is not None}
+    if len(units) > 1 and units == sizes.keys():
+        entries = [("ms", number * sizes[unit], line) for unit, number, line in entries]
         units = {"ms"}
     for unit in units:
         own = [(number, line) for one, number, line in entries if one == unit]

@@ -45,13 +45,8 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Missing, Subject
     from holmes.values.json_types import JsonObject
 
-_BEFORE_SUBJECT_WORDS: Final = (
-    "is are does did do was with why wrong ist sind hat geht lauft laeuft warum esta estan falla est sont marche "
-)
-_BEFORE_SUBJECT: Final = frozenset(_BEFORE_SUBJECT_WORDS.split())
-_QUESTION_WORDS: Final = frozenset(
-    {"why", "what", "how", "and", "so", "warum", "wieso", "wie", "que", "pourquoi", "when"}
-)
+_BEFORE_SUBJECT: Final = word_list("verbs before subjects")
+_QUESTION_WORDS: Final = word_list("before subjects")
 _QUANTITIES: Final = frozenset({"memory", "disk"})
 """Symptoms that a question about an amount mentions, too: "is it close to its memory limit"."""
 _KINDS: Final = frozenset(kind.name for kind in KINDS)
@@ -64,7 +59,7 @@ _NAMESPACE: Final = re.compile(
     r"(?:(?<!\S)-n|\bnamespaces?|\bnamensraum|\bespacio de nombres|\bespace de noms)[ =`\"']{1,3}([a-z0-9-]{1,63})\b"
     r"|\b([a-z0-9-]{1,63})[`\"']? namespace\b"
 )
-NOT_UNDERSTOOD: Final = (
+_NOT_UNDERSTOOD: Final = (
     "Not understood: this is not a question about a cluster that the built-in rules can answer. Name an object, a "
     "namespace or a symptom, for example `why is checkout failing in namespace shop`, or configure a model."
 )
@@ -292,7 +287,7 @@ def _unclear(asked: Asked) -> FirstLook:
         return replace(_empty(asked), verdict="not_found", summary=text)
     if about and names:
         return replace(_empty(asked), summary=f"The cause cannot be determined: {words} names nothing in this cluster.")
-    return replace(_empty(asked), verdict="not_understood", summary=NOT_UNDERSTOOD)
+    return replace(_empty(asked), verdict="not_understood", summary=_NOT_UNDERSTOOD)
 
 
 def _grammatical_subject(asked: Asked) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from holmes.values.texts import shortened
+from holmes.values.texts import plural, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,10 +70,3 @@ def _cell(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: `1 pod`, `3 pods`, `2 Ingresses`."""
     return f"1 {noun}" if number == 1 else f"{number:,} {plural(noun)}"
-
-
-def plural(noun: str) -> str:
-    """Return the plural of an English noun or a kind: `Ingresses`, `NetworkPolicies`."""
-    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
-        return f"{noun[:-1]}ies"
-    return f"{noun}{'es' if noun.endswith(('s', 'x', 'ch')) else 's'}"

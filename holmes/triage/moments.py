@@ -15,7 +15,7 @@ from holmes.triage.facts import fact, table_of
 from holmes.triage.object_times import duration_of_run, times_of
 from holmes.triage.states import is_ready
 from holmes.triage.subjects import Named
-from holmes.triage.vocabulary import beginnings
+from holmes.triage.vocabulary import beginnings, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ _NONE: Final = (
     (("issued",), "No issue date"),
 )
 
-SINCE_WHEN: Final = expression(
+_SINCE_WHEN: Final = expression(
     r"\bsince (?:when|what time)|\bhow long (?:has|have|is|are|was|were|did|does)|\bwie lange\b"
     r"|\b(?:how many|wie viele|cuant[oa]s|combien de) (?:days?|hours?|minutes?|weeks?|tagen?|stunden?|dias|horas|jours"
     r"|heures)\b|\bseit (?:wann|wie lange|welche[rm])|\bdesde (?:cuando|que (?:hora|dia|fecha)|hace cuanto)"
@@ -90,7 +90,7 @@ _DID: Final = expression(
     r"|.{1,60} (?:a-t-il|s'est-il|a-t-elle))\b"
 )
 _FIRST: Final = expression(r"\b(?:first|erste[ns]?|zuerst|primer[oa]?|premiere?)\b")
-_WHAT: Final = frozenset({"what", "who", "which", "was", "wer", "quien", "qui", "que", "qu", "anything", "any", "did"})
+_WHAT: Final = word_list("what changed")
 
 
 def asks_time(question: Question, subject: Subject) -> bool:
@@ -104,7 +104,7 @@ def asks_time(question: Question, subject: Subject) -> bool:
     if (
         not (objects or spaces)
         or question.asks("logs", "why")
-        or not (question.asks("when") or SINCE_WHEN.search(text_of) or _NOUN.search(text_of))
+        or not (question.asks("when") or _SINCE_WHEN.search(text_of) or _NOUN.search(text_of))
     ):
         return False
     if question.asks("changes") and question.words[0] in _WHAT:
@@ -133,7 +133,7 @@ def _asks_if_runs(question: Question, subject: Subject) -> bool:
 
 def asks_since_fault(question: Question, subject: Subject) -> bool:
     """Return whether a question asks since when something fails, which the cause of the fault tells."""
-    vague = SINCE_WHEN.search(question.text) is not None and not _topics(question, subject.objects)
+    vague = _SINCE_WHEN.search(question.text) is not None and not _topics(question, subject.objects)
     return asks_time(question, subject) and (vague or _is_fault(question, subject))
 
 
@@ -141,10 +141,10 @@ def _is_fault(question: Question, subject: Subject) -> bool:
     topics = _topics(question, subject.objects)
     unready = ("unready",) in topics and not all(map(is_ready, subject.objects))
     crashes = (
-        SINCE_WHEN.search(question.text) and "crashing" in question.states and not all(map(is_ready, subject.objects))
+        _SINCE_WHEN.search(question.text) and "crashing" in question.states and not all(map(is_ready, subject.objects))
     )
-    lasts = _ENDED not in topics[:1] or (SINCE_WHEN.search(question.text) and "crashing" in question.states)
-    waits = "pending" in question.states and SINCE_WHEN.search(question.text) is not None
+    lasts = _ENDED not in topics[:1] or (_SINCE_WHEN.search(question.text) and "crashing" in question.states)
+    waits = "pending" in question.states and _SINCE_WHEN.search(question.text) is not None
     return unready or waits or bool(crashes) or bool(("broken",) in topics and _FAILED not in topics and lasts)
 
 
@@ -159,7 +159,7 @@ def moments(asked: Asked) -> FirstLook:
     if _is_fault(question, subject):
         return _since_fault(asked)
     topics = _topics(question, subject.objects)
-    if not topics and SINCE_WHEN.search(question.text):
+    if not topics and _SINCE_WHEN.search(question.text):
         look = _since_fault(asked)
         if look.verdict == "cause_found":
             return look
@@ -229,7 +229,7 @@ def _of_subject(
                 return _own(asked, found, objects) if topic == "created" else found
         if any(group == one for one, _ in _NONE):  # "none" is an answer, which no other time may replace
             return []
-    if topics or SINCE_WHEN.search(asked.question.text) is None:
+    if topics or _SINCE_WHEN.search(asked.question.text) is None:
         return [] if topics else every
     started = (
         one for topic in ("started", "ready", "created") for one in [[each for each in every if each.topic == topic]]

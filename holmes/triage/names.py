@@ -9,9 +9,10 @@ import difflib
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import child, children, text, texts
 from holmes.triage.alert_subjects import owners_of_pod
 
@@ -34,6 +35,7 @@ _NAME_LABELS: Final = ("app", "app.kubernetes.io/name", "app.kubernetes.io/insta
     "app.kubernetes.io/component")  # fmt: skip
 _WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"})
 _LEAST_CHARACTERS: Final = 4
+_IMAGE_PARTS: Final = re.compile(r"[/:@.-]")
 _CLOSE: Final = 0.75
 _SHORT_PART: Final = 3
 
@@ -127,7 +129,7 @@ class Names:
 
     def is_image(self, word: str) -> bool:
         """Return whether a word is a reference to an image of the cluster, with its path, its tag or its digest."""
-        return any(sign in word for sign in ":/@") and any(word in image for image in self._images)
+        return any(sign in word for sign in ":/@") and any(is_part_of_image(word, image) for image in self._images)
 
     def containing(self, word: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return the workloads, Services and Ingresses with `word` as a part of their name, for example `mail`."""
@@ -183,15 +185,18 @@ class Names:
         return found[0] or found[1]
 
 
-_NAMES: WeakKeyDictionary[ClusterState, Names] = WeakKeyDictionary()
-
-
+@once_per_state
 def names_of(state: ClusterState) -> Names:
     """Return the index of `state`. It is built once for each state."""
-    found = _NAMES.get(state)
-    if found is None:
-        found = _NAMES[state] = Names(state)
-    return found
+    return Names(state)
+
+
+def is_part_of_image(word: str, image: str) -> bool:
+    """Return whether a word is a reference to an image, or begins one of its parts: `postgres` for `postgresql:16`."""
+    if any(sign in word for sign in ":/.@"):
+        return word in image.lower()
+    parts = _IMAGE_PARTS.split(image.lower())
+    return word in parts or (len(word) >= _LEAST_CHARACTERS and any(part.startswith(word) for part in parts))
 
 
 def is_of(each: ClusterObject | ObjectRef, kind: str) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
-READS_ONLY: Final = "Holmes only reads: it changes nothing and shows no secret values."
+_READS_ONLY: Final = "Holmes only reads: it changes nothing and shows no secret values."
 _CLAUSES: Final = expression(r"[,;:!?.](?=\s|$)|\s[-\u2013\u2014]\s|\s(?:and then|then|und dann|y luego|et puis)\s")
 _TOOL: Final = expression(
     r"\b(?:kubectl|oc|helm) (?:-\S+ (?:\S+ )?)?(?:delete|apply|create|scale|patch|edit|replace|drain|cordon|uncordon"
@@ -54,10 +54,10 @@ _ASKING: Final = word_list("asking")
 _NOUNS: Final = word_list("after nouns")
 _ORDERS: Final = word_list("orders")
 _INFINITIVES: Final = word_list("order infinitives")
-_BEFORE_NOUNS: Final = frozenset({"im", "beim", "vom", "zum", "das", "am"})
-_ARTICLES: Final = frozenset({"der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "bitte"})
+_BEFORE_NOUNS: Final = word_list("before nouns")
+_ARTICLES: Final = word_list("articles")
 _STATES: Final = word_list("verbs of state")
-_YES_OR_NO: Final = ("is", "are", "does", "did", "was", "ist", "sind", "hat", "esta", "tiene", "est", "a")
+_YES_OR_NO: Final = word_list("asking for values")
 
 
 def declined(asked: Asked) -> FirstLook | None:
@@ -93,7 +93,7 @@ def _without_change(asked: Asked) -> FirstLook:
     command = change_command(asked.question, asked.subject, _targets(asked))
     what = f"The change to {names} was not made." if names else "The change was not made."
     instead = "" if command else " Holmes can show the state, the events and the configuration of an object."
-    look = fact(asked, f"{READS_ONLY} {what}{instead}", None, "declined", notes=_missing(asked))
+    look = fact(asked, f"{_READS_ONLY} {what}{instead}", None, "declined", notes=_missing(asked))
     return replace(look, fix=(command,) if command else ())
 
 
@@ -116,7 +116,7 @@ def _without_values(asked: Asked) -> FirstLook:
     told = "; ".join(f"workloads use the keys {', '.join(keys)} of {each.ref}" for each, keys in used if keys)
     names = f" The values of {_names(asked)} are not shown." if asked.subject.named else ""
     instead = f" Known: {told}." if told else " Names and keys of Secrets can be listed."
-    return fact(asked, f"{READS_ONLY}{names}{instead}", None, "declined", notes=_missing(asked))
+    return fact(asked, f"{_READS_ONLY}{names}{instead}", None, "declined", notes=_missing(asked))
 
 
 def _names(asked: Asked) -> str:

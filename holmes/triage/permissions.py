@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.access_review import Denial, allowing_binding, grants_of, groups_of, reason_of, role_of
+from holmes.diagnosis.facts.custom_resources import resource_of
 from holmes.kubernetes.fields import text, texts
 from holmes.kubernetes.kinds import KINDS, WORKLOADS
 from holmes.triage.facts import fact, table_of
@@ -313,9 +314,7 @@ def _resource(asked: Asked, kind: str) -> tuple[str, str, bool]:
         evicts = "/eviction" if kind == "Pod" and "evict" in asked.question.words else ""
         return f"{known.resource}{log or shell or evicts}", known.group, known.namespaced
     name, _, group = kind.partition(".")
-    definitions = (each for each in asked.state.of("CustomResourceDefinition") if each.text("spec", "group") == group)
-    plurals = (text(each.child("spec", "names"), "plural") for each in definitions)
-    return next((plural for plural in plurals if plural.startswith(name.lower()[:3])), f"{name.lower()}s"), group, True
+    return resource_of(asked.state, name, group), group, True
 
 
 def _request(asked: Asked, account: tuple[str, str], verb: str, kind: str) -> Denial:

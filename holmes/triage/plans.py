@@ -44,14 +44,14 @@ _GENERAL: Final = re.compile(
 """Questions about Kubernetes in general, which no cluster answers."""
 _AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
 _BOUNDS: Final = word_list("bounds")
-_LISTS: Final = frozenset({"list", "liste", "lista", "listar", "lister"})
-_HAVING: Final = frozenset({"have", "has", "hat", "haben", "tiene", "tienen", "a-t-il"})
+_LISTS: Final = word_list("listing")
+_HAVING: Final = word_list("has")
 _PLAINLY: Final = frozenset({"polite", "list", "follow_up", "now", "settings", "address", "excluding", "either"})
 _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
     "StorageClass"})  # fmt: skip
 """Kinds that run nothing themselves: what "runs with" them uses them."""
-_WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
+_WHO: Final = word_list("by whom")
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
 
@@ -68,7 +68,7 @@ class Plan:
     takes: tuple[PartSense, ...] = ()
 
 
-def plan_of(question: Question, subject: Subject) -> Plan | None:
+def _plan_of(question: Question, subject: Subject) -> Plan | None:
     """Return the plan for a question, or None if the question is not about a cluster."""
     if _GENERAL.search(question.text) and not (subject.named or subject.namespaces or subject.values):
         return None
@@ -80,7 +80,7 @@ _FACTS: Final = (how_to_change, port_forward, exec_command, log_command, moments
 
 def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     """Return the plans for a question, the best first. A complaint asks for its cause before any fact."""
-    plan = plan_of(question, subject)
+    plan = _plan_of(question, subject)
     complains = question.complains or blames(question, subject)
     exact = plan is not None and (
         (plan.answer == log_answer and searches_lines(question))

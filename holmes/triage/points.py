@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from holmes.values.durations import UNIT_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -17,18 +19,14 @@ DAY_SECONDS: Final = 86_400.0
 _HOUR: Final = 3_600.0
 _QUARTER_SECONDS: Final = 900.0
 _VAGUE_SHARE: Final = 0.5
-_UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "o": 2_592_000, "y": 31_536_000}
 _QUARTERS: Final = ("quarter", "viertel", "cuarto", "quart")
-_UNITS: Final = (
-    r"quarters? of an hour|quarter hours?|viertelstunden?|cuartos? de hora|quarts? d'heure"
-    r"|sec\w*|sek\w*|segundos?|s|monat\w*|months?|mes(?:es)?|mois|min\w*|m|hours?|hrs?|std|stunden?|horas?"
-    r"|heures?|h|days?|tagen?|tage?|dias?|jours?|d|weeks?|wochen?|semanas?|semaines?|w|years?|jahr\w*|anos?|ans?"
+_UNITS: Final = "|".join(
+    (
+        r"quarters? of an hour|quarter hours?|viertelstunden?|cuartos? de hora|quarts? d'heure",
+        *(word for word, seconds in UNIT_SECONDS.items() if seconds >= 1 and word != "y"),
+    )
 )
-_UNIT_STARTS: Final = {
-    "o": "mon mes moi", "s": "sec sek seg", "h": "std stu ho hr he", "w": "sem we wo", "m": "mi",
-    "y": "y ja an", "d": "da ta di jo",
-}  # fmt: skip
-_UNIT_LETTERS: Final = tuple((start, letter) for letter, starts in _UNIT_STARTS.items() for start in starts.split())
+"""The units of questions. A `y` is Spanish for "and"."""
 _NUMBERS: Final = (
     "a an one ein eine einem einer eines einen un una une", "two zwei dos deux", "three few drei tres trois paar",
     "four vier cuatro quatre", "five funf cinco cinq", "six sechs seis", "seven sieben siete sept",
@@ -45,10 +43,7 @@ def seconds_of(number: str, unit: str) -> float:
     if unit.startswith(_QUARTERS):
         return number_of(number) * _QUARTER_SECONDS
     count = 0.5 if number.startswith(_HALVES) else number_of(number)
-    letter = (
-        unit if unit in _UNIT_SECONDS else next(letter for start, letter in _UNIT_LETTERS if unit.startswith(start))
-    )
-    return count * _UNIT_SECONDS[letter]
+    return count * UNIT_SECONDS[unit]
 
 
 def number_of(written: str) -> float:

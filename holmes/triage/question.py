@@ -31,7 +31,7 @@ _ADDRESS: Final = expression(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))
 _QUOTED: Final = expression(
     r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|[“„]([^“”\n]{1,200})[“”]|«\s?([^«»\n]{1,200}?)\s?»|»([^«»\n]{1,200})«|\*([\w./-]{1,200})\*|(?<!\w)'([^'\n]{1,200})'(?!\w)"
 )
-CLAUSE_ENDS: Final = expression(
+_CLAUSE_ENDS: Final = expression(
     r"\s(?=(?:before|after|while|because|since|so|as|when|bevor|wenn|weil|damit|antes de que|porque|avant que"
     r"|parce que)"
     r"\s(?:i|we|you|they|he|she|ich|wir|ihr|er|yo|je|nous|on|vous)\s)"
@@ -285,7 +285,7 @@ def _german(text: str) -> str:
 
 
 def _breaks(text: str) -> frozenset[int]:
-    clauses = [words_of(each) for each in CLAUSE_ENDS.split(text)]
+    clauses = [words_of(each) for each in _CLAUSE_ENDS.split(text)]
     return frozenset(sum(map(len, clauses[:index])) for index in range(1, len(clauses)))
 
 

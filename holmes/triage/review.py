@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holmes.values.first_look import FirstLook
     from holmes.values.messages import Message, UserMessage
 
-FIRST_LOOK_TOKENS: Final = 800
+_FIRST_LOOK_TOKENS: Final = 800
 _MOST_QUOTED_LINES: Final = 5
 _MOST_ADDED_LINES: Final = 12
 _QUOTED_CHARACTERS: Final = 300
@@ -144,7 +144,7 @@ def _of_fact(own: Verdict, answer: CheckedAnswer, look: FirstLook) -> Review:
 
 
 def _call(conversation: Conversation, *, claim: str = "") -> FactsCall:
-    arguments = {**conversation.arguments(), "max_tokens": FIRST_LOOK_TOKENS}
+    arguments = {**conversation.arguments(), "max_tokens": _FIRST_LOOK_TOKENS}
     if claim:
         return FactsCall(name=SECOND_LOOK_NOTE, tool=FIRST_LOOK_TOOL, arguments={**arguments, "claim": claim})
     return FactsCall(name=FIRST_LOOK_NOTE, tool=FIRST_LOOK_TOOL, arguments=arguments)

@@ -45,7 +45,7 @@ def of_scope(asked: Asked) -> FirstLook:
     symptoms = _symptoms(asked)
     custom = any("." in kind for kind in asked.subject.kinds)  # operators use their own words for symptoms
     matching = [each for each in there if not symptoms or custom or _matches(asked, each)]
-    if is_particular(asked):
+    if _is_particular(asked):
         matching = [each for each in matching if _serves_words(asked, each)]
     general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
     unknown = asked.ledger.left("word")
@@ -88,7 +88,7 @@ def _matches(asked: Asked, incident: Incident) -> bool:
     return itself or down or bool(_symptoms(asked) & symptoms_of_text(f"{incident.title} {incident.cause}"))
 
 
-def is_particular(asked: Asked) -> bool:
+def _is_particular(asked: Asked) -> bool:
     """Return whether a question asks why something particular is not done, in words of its own: "cancel an order".
 
     It states neither a symptom nor that something is broken, so not every trouble is what it asks about.
@@ -175,6 +175,6 @@ def logged_in_scope(
     if len(workloads) > _MOST_LOGGING:
         return None
     vague = not subject.namespaces and (asked.ledger.left("word") or question.symptoms)
-    if vague or by_words or is_particular(asked):  # any error of any workload would look like the answer
+    if vague or by_words or _is_particular(asked):  # any error of any workload would look like the answer
         return cause_by_words(asked, workloads)
     return cause_in_logs(asked.state, question, workloads, past_period(asked))

@@ -6,10 +6,10 @@ is reported, so that no number and no list pretends to take it into account.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.kubernetes.fields import children, text, text_map
 from holmes.triage.connections import connections, identity
 from holmes.triage.field_filters import field_filters, use_filters, value_filters
@@ -25,7 +25,7 @@ from holmes.triage.filters import (
     position_of,
 )
 from holmes.triage.ledger import unread
-from holmes.triage.names import is_of, plain_value
+from holmes.triage.names import is_of, is_part_of_image, plain_value
 from holmes.triage.relations import relation_filters
 from holmes.triage.time_filters import time_filters
 from holmes.triage.users import users_of
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 
 _POSSESSIVES: Final = word_list("possessives")
 _REACHABLE: Final = word_list("reachable")
-_CONJUNCTIONS: Final = frozenset({"and", "or", "und", "oder", "y", "e", "o", "et", "ou"})
-_IMAGE_PARTS: Final = re.compile(r"[/:@.-]")
-_LEAST_LETTERS: Final = 4
+_CONJUNCTIONS: Final = word_list("conjunctions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +192,7 @@ def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
     elif each.kind == "Service":
         for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")):
             yield pod.ref
-            yield state.workload_of(pod).ref
+        yield from (workload.ref for workload in serving_workloads(state, each))
     served = each.kind in (*WORKLOAD_KINDS, "Pod", "Service")
     for user in users_of(state, each):
         if not served or user.object.kind not in WITH_TEMPLATE:  # the clients of a workload do not belong to it
@@ -221,14 +219,6 @@ def _image_filters(asked: Asked) -> Iterator[Filter]:
             asked.ledger.take("aside", word)
             asked.ledger.take("concept", "uses")  # "who still uses shop/web:1.2": the image is what is used
             yield _image_filter(word)
-
-
-def is_part_of_image(word: str, image: str) -> bool:
-    """Return whether a word is a reference to an image, or begins one of its parts: `postgres` for `postgresql:16`."""
-    if any(sign in word for sign in ":/.@"):
-        return word in image.lower()
-    parts = _IMAGE_PARTS.split(image.lower())
-    return word in parts or (len(word) >= _LEAST_LETTERS and any(part.startswith(word) for part in parts))
 
 
 def _is_latest(image: str) -> bool:

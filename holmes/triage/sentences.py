@@ -55,36 +55,7 @@ _SHORT: Final = _FACTS | {"changes", "uses", "usage", "placement", "logs", "even
 _SINCE: Final = expression(r"since when|seit wann|desde cuando|depuis quand")
 _DATED: Final = frozenset({"when", "why", "trouble", "changes"})
 """Concepts whose answers say since when, so that a bare "since when" adds nothing."""
-_BETWEEN: Final = frozenset(
-    [
-        "and",
-        "und",
-        "y",
-        "e",
-        "et",
-        "plus",
-        "the",
-        "a",
-        "its",
-        "der",
-        "die",
-        "das",
-        "den",
-        "el",
-        "la",
-        "los",
-        "las",
-        "le",
-        "les",
-        "l",
-        "de",
-        "of",
-        "sowie",
-        "also",
-        "memory",
-        "cpu",
-    ]
-)
+_BETWEEN: Final = word_list("between subjects")
 _CLAUSE: Final = expression(r"[.!?;:,)](?=\s|$)|(?:^|\s)\(|\s[-\u2013\u2014]\s|\n")
 _FACTUAL: Final = frozenset({"count", "sum", "list", "usage", "resources", "images", "uses", "replicas", "age"})
 _LINKED: Final = frozenset({"follow_up", "trouble", "health", "why"})

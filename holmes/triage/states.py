@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.kubernetes.fields import integer, moment, text
 
 if TYPE_CHECKING:
@@ -39,10 +40,6 @@ def _custom_test(kind: str, name: str) -> Callable[[ClusterObject], bool] | None
 def restarts(pod: ClusterObject) -> int:
     """Return the number of restarts of all containers of a pod."""
     return sum(integer(one, "restartCount") for one in pod.children("status", "containerStatuses"))
-
-
-def pod_ready(pod: ClusterObject) -> bool:
-    return text(pod.condition("Ready"), "status") == "True"
 
 
 def _waits(*reasons: str) -> Callable[[ClusterObject], bool]:

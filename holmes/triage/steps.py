@@ -48,10 +48,10 @@ def next_step(request: ModelRequest) -> Step:
         return Step(text=f"**Cause not found**: the cluster could not be read: {reason}\n\n{NO_LLM}")
     if request.tool_choice == "none" or not any(tool.name == FIRST_LOOK_TOOL for tool in request.tools):
         return Step(text=f"{_NO_TOOL}\n\n{NO_LLM}")
-    return Step(calls=(first_look_call(conversation, request.messages),))
+    return Step(calls=(_first_look_call(conversation, request.messages),))
 
 
-def first_look_call(conversation: Conversation, messages: Sequence[Message]) -> ToolCall:
+def _first_look_call(conversation: Conversation, messages: Sequence[Message]) -> ToolCall:
     """Return the call of the first look. Its id is unique in the conversation."""
     arguments = json.dumps(conversation.arguments(), ensure_ascii=False)
     digest = hashlib.sha256(f"{len(messages)} {arguments}".encode("utf-8", "replace")).hexdigest()[:10]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from holmes.triage.markdown import plural
+from holmes.values.texts import plural
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject

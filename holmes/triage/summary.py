@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
     from holmes.values.model import ModelRequest
 
-DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
+_DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
 _PARTS_BEFORE = re.compile(r"\ASummary of the earlier parts:\n(.*?)\n\nTranscript, part \d+ of \d+:\n\n", re.DOTALL)
 _FIRST = re.compile(r"\ATranscript, part \d+ of \d+:\n\n")
 _HEADING = re.compile(
@@ -169,7 +169,7 @@ def _findings(messages: Sequence[Message]) -> Iterator[str]:
         if message.tool_name == FIRST_LOOK_TOOL:
             yield from _first_look(message)
             continue
-        if message.tool_name != DIAGNOSE_TOOL:
+        if message.tool_name != _DIAGNOSE_TOOL:
             continue
         try:
             report = report_from_json(output_text(message))

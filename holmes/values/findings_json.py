@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holmes.values.findings import Finding, FixStep, Incident
     from holmes.values.json_types import JsonValue
 
-CONTRACT_VERSION: Final = 1
+_CONTRACT_VERSION: Final = 1
 
 
 def report_to_json(report: DiagnosisReport) -> str:
@@ -30,7 +30,7 @@ def report_to_document(report: DiagnosisReport) -> dict[str, JsonValue]:
     """Return the report as JSON values. The lists of incidents and failed checks are present even if empty."""
     return {
         **_filled(
-            version=CONTRACT_VERSION,
+            version=_CONTRACT_VERSION,
             taken_at=report.taken_at,
             namespaces=list(report.namespaces),
             resource=report.resource,
@@ -63,8 +63,8 @@ def report_from_json(text: str) -> DiagnosisReport:
     if not isinstance(document, dict) or "incidents" not in document:
         message = "not a diagnosis; expected a JSON object with 'incidents'"
         raise ValueError(message)
-    if document.get("version") != CONTRACT_VERSION:
-        message = f"the diagnosis has version {document.get('version')!r}; expected version {CONTRACT_VERSION}"
+    if document.get("version") != _CONTRACT_VERSION:
+        message = f"the diagnosis has version {document.get('version')!r}; expected version {_CONTRACT_VERSION}"
         raise ValueError(message)
     return _REPORTS.decode(DiagnosisReport, document)
 

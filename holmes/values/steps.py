@@ -55,7 +55,7 @@ async def concurrently(works: Iterable[Coroutine[None, None, T]]) -> tuple[T, ..
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work) for work in works]
-    except BaseExceptionGroup as errors:
+    except BaseExceptionGroup as errors:  # a keyboard interrupt must not arrive as a group either
         raise errors.exceptions[0] from None
     return tuple(task.result() for task in tasks)
 

@@ -1,4 +1,4 @@
-"""Shortens untrusted text, replaces invalid characters, and validates server addresses.
+"""Shortens untrusted text, replaces invalid characters, forms plurals, and validates server addresses.
 
 A cut never leaves an incomplete placeholder. An incomplete secret cannot be recognised, so `excerpt` masks untrusted
 text before cutting it. An address is validated without a DNS lookup or a connection.
@@ -25,6 +25,13 @@ def whole_characters(text: str) -> str:
     if text.isascii() or _HALF.search(text) is None:
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def plural(noun: str) -> str:
+    """Return the plural of an English noun or a kind: `Ingresses`, `NetworkPolicies`."""
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}{'es' if noun.endswith(('s', 'x', 'ch')) else 's'}"
 
 
 def fault_of_address(address: str) -> str | None:

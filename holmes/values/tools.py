@@ -58,7 +58,7 @@ class ParameterSchema:
         if self.items is not None:
             schema["items"] = self.items.to_json_schema()
         if self.properties:
-            schema.update(object_schema(self.properties))
+            schema.update(_object_schema(self.properties))
         if isinstance(self.additional_properties, ParameterSchema):
             schema["additionalProperties"] = self.additional_properties.to_json_schema()
         elif self.additional_properties is not None:
@@ -78,7 +78,7 @@ class Parameter:
     default: JsonValue = None
 
 
-def object_schema(parameters: tuple[Parameter, ...]) -> dict[str, JsonValue]:
+def _object_schema(parameters: tuple[Parameter, ...]) -> dict[str, JsonValue]:
     """Return the entries `properties` and `required` of an object's JSON schema."""
     properties: dict[str, JsonValue] = {parameter.name: parameter.schema.to_json_schema() for parameter in parameters}
     required: list[JsonValue] = [parameter.name for parameter in parameters if parameter.required]
@@ -95,7 +95,7 @@ class Tool:
 
     def parameters_json_schema(self) -> dict[str, JsonValue]:
         """Return the JSON schema of the arguments object."""
-        return {"type": "object", **object_schema(self.parameters)}
+        return {"type": "object", **_object_schema(self.parameters)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,7 +134,7 @@ def _run(arguments: OffloadArguments) -> int:
     directory = _directory(settings, arguments.store_dir)
     offloaded = asyncio.run(_offload_document(document, options, settings, directory))
     _write_output(offloaded, arguments.output)
-    write_line(sys.stderr, one_line(summary_line(offloaded, str(directory)), limit=1_000))
+    write_line(sys.stderr, one_line(_summary_line(offloaded, str(directory)), limit=1_000))
     failure = offloaded.metadata.failure
     if failure is None:
         return 0
@@ -210,7 +210,7 @@ async def _offload(
             await model.aclose()
 
 
-def summary_line(offloaded: OffloadedDocument, directory: str) -> str:
+def _summary_line(offloaded: OffloadedDocument, directory: str) -> str:
     """Return a summary, for example `45 messages, 25k → 38 messages, 14.2k tokens; 5 results in DIR`."""
     from holmes.cli.render.terminal import counted, tokens, usage
 

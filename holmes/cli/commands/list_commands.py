@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def report_lines(report: ToolsetReport) -> str:
     """Return one line for each warning, then one line for each toolset."""
     warnings = (f"warning: {one_line(warning, limit=1_000)}" for warning in report.warnings)
-    return "\n".join((*warnings, toolset_lines(report.statuses)))
+    return "\n".join((*warnings, _toolset_lines(report.statuses)))
 
 
-def toolset_lines(states: Sequence[ToolsetStatus]) -> str:
+def _toolset_lines(states: Sequence[ToolsetStatus]) -> str:
     """Return one line for each toolset, in columns, sorted by name."""
     if not states:
         return "no toolsets found"
@@ -69,7 +69,7 @@ def _print_toolsets(config: Path | None, custom_toolsets: tuple[str, ...], *, re
     report = asyncio.run(toolset_report(settings, refresh=refresh))
     for warning in report.warnings:
         click.echo(f"holmes: warning: {one_line(warning, limit=1_000)}", err=True)
-    click.echo(toolset_lines(report.statuses))
+    click.echo(_toolset_lines(report.statuses))
 
 
 @click.group()

@@ -116,7 +116,7 @@ class Transcript:
                 self._warn(f"warning: {error}")
 
 
-REPORT_VERSION = 1
+_REPORT_VERSION = 1
 _PROBE_BYTES = 4096
 
 
@@ -173,7 +173,7 @@ def make_report(question: str, transcript: Transcript, elapsed_seconds: float) -
     """Build the report of a finished run."""
     end = transcript.end
     return Report(
-        version=REPORT_VERSION,
+        version=_REPORT_VERSION,
         question=question,
         answer=end.answer if end else None,
         citations=tuple(asdict(citation) for citation in end.citations) if end else (),

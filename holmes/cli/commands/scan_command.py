@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from holmes.values.findings import DiagnosisReport, Severity
 
 Format = Literal["table", "wide", "json", "yaml", "markdown", "sarif", "junit"]
-EXIT_FOUND = 1
-EXIT_UNREAD = 3
+_EXIT_FOUND = 1
+_EXIT_UNREAD = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,10 +167,10 @@ def _show(report: DiagnosisReport, options: ScanOptions, baseline: DiagnosisRepo
     text = shown_report(report, options.output, baseline=baseline, narrowed=narrowed, colours=colours, width=width)
     click.echo(text, color=colours)
     if options.fail_on and _fails(report, baseline, options.fail_on):
-        return EXIT_FOUND
+        return _EXIT_FOUND
     if options.fail_on and any("Pod" in each.kinds for each in report.not_checked):
         click.echo("holmes: --fail-on cannot be evaluated, because pods could not be read", err=True)
-        return EXIT_UNREAD
+        return _EXIT_UNREAD
     return 0
 
 

@@ -116,7 +116,7 @@ def show(path: Path) -> None:
     from holmes.snapshot.sources import load_snapshot
 
     tolerate_narrow_encodings()
-    click.echo(contents_lines(load_snapshot(path)))
+    click.echo(_contents_lines(load_snapshot(path)))
 
 
 def _create(folder: Path, options: CreateOptions, overrides: dict[str, object]) -> int:
@@ -127,7 +127,7 @@ def _create(folder: Path, options: CreateOptions, overrides: dict[str, object]) 
     settings = read_settings(options.config, overrides)
 
     async def work(interrupts: Interrupts) -> int:
-        click.echo(summary_lines(await _record(folder, options, settings, interrupts)))
+        click.echo(_summary_lines(await _record(folder, options, settings, interrupts)))
         return 0
 
     return run_until_signal(work, "interrupted; nothing was written")
@@ -174,7 +174,7 @@ async def _serve(path: Path, port: int, interrupts: Interrupts) -> None:
 _SHOWN_NOTES = 20
 
 
-def summary_lines(summary: RecordSummary) -> str:
+def _summary_lines(summary: RecordSummary) -> str:
     """Return the summary of a new recording."""
     size = f"{summary.size_bytes / 1_000_000:.1f} MB"
     lines = [
@@ -186,7 +186,7 @@ def summary_lines(summary: RecordSummary) -> str:
     return _shown(lines)
 
 
-def contents_lines(recording: Recording) -> str:
+def _contents_lines(recording: Recording) -> str:
     """Return a description of a recording's content."""
     counts = [(recorded.type.qualified, len(recorded.items)) for recorded in recording.objects.values()]
     scope = ", ".join(recording.namespaces) or "all namespaces"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holmes.cli.render.rendering import Renderer
     from holmes.values.tools import ToolInvocation
 
-PROMPT = "holmes> "
+_PROMPT = "holmes> "
 
 
 class LineReader(Protocol):
@@ -43,7 +43,7 @@ class PlainLineReader:
     async def read(self) -> str | None:
         previous = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            return input(PROMPT)  # noqa: ASYNC250  no other work runs at the prompt
+            return input(_PROMPT)  # noqa: ASYNC250  no other work runs at the prompt
         except EOFError:
             return None
         finally:
@@ -67,7 +67,7 @@ class EditingLineReader:
         # The handler stays installed after the prompt, because Ctrl-C between two prompts must not end the session.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._on_interrupt)
         try:
-            return await self._session.prompt_async(PROMPT, handle_sigint=False)
+            return await self._session.prompt_async(_PROMPT, handle_sigint=False)
         except EOFError:
             return None
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from holmes.values.durations import UNIT_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -27,7 +29,6 @@ _HEARTBEAT = re.compile(
     r'(?P<key>"?\b(?:lastHeartbeatTime|lastProbeTime|renewTime|RenewTime)"?:\s*"?)(?P<time>[\w,:.+ -]{10,40})'
 )
 _WIDTH = re.compile(r"(?<=\S) {2,}")
-_UNIT_SECONDS = {"y": 31_536_000, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _MAX_LINE_CHARACTERS = 2_000
 
 
@@ -50,7 +51,7 @@ class ComparedLine:
         )
 
 
-def compared_lines(lines: Iterable[str]) -> list[ComparedLine]:
+def _compared_lines(lines: Iterable[str]) -> list[ComparedLine]:
     """Prepare the lines of a result for a comparison."""
     columns: tuple[int, ...] = ()
     compared: list[ComparedLine] = []
@@ -91,10 +92,10 @@ def _starts_cell(line: str, column: int) -> bool:
 
 
 def _seconds(age: str) -> int:
-    return sum(int(number) * _UNIT_SECONDS[unit] for number, unit in re.findall(r"(\d+)([ydhms])", age))
+    return sum(int(number) * int(UNIT_SECONDS[unit]) for number, unit in re.findall(r"(\d+)([ydhms])", age))
 
 
-MAX_COMPARED_CHARACTERS = 1_000_000
+_MAX_COMPARED_CHARACTERS = 1_000_000
 _CONTEXT_LINES = 2
 _MAX_PAIRS = 200_000
 
@@ -123,7 +124,7 @@ class _Output:
     @classmethod
     def of(cls, text: str) -> _Output:
         lines = text.split("\n")
-        return cls(lines=lines, compared=compared_lines(lines))
+        return cls(lines=lines, compared=_compared_lines(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +139,7 @@ class _Hunk:
 
 def output_change(old_text: str, new_text: str) -> OutputChange | None:
     """Return the difference between `old_text` and `new_text`, or None if the comparison would take too long."""
-    if len(old_text) + len(new_text) > MAX_COMPARED_CHARACTERS:
+    if len(old_text) + len(new_text) > _MAX_COMPARED_CHARACTERS:
         return None
     old, new = _Output.of(old_text), _Output.of(new_text)
     head, tail = _common_ends(old.compared, new.compared)

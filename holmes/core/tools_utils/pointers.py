@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from holmes.tokens import TokenCounter
     from holmes.values.messages import StoredResult, ToolMessage
 
-INLINE_ERROR_CHARACTERS = 500
-MAX_USER_PREVIEW_TOKENS = 4_000
+_INLINE_ERROR_CHARACTERS = 500
+_MAX_USER_PREVIEW_TOKENS = 4_000
 _CERTAINLY_OVER = 2
 _SAMPLED_FROM_CHARACTERS = 32_768
 _PROBABLY_OVER_CHARACTERS_PER_TOKEN = 8
@@ -84,7 +84,7 @@ def _count_texts(texts: list[str], cap_tokens: int, counter: TokenCounter) -> in
     return tokens
 
 
-def limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
+def _limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
     """Return a clause that states the cap of a single result."""
     characters = f" and {char_limit:,} characters" if char_limit is not None else ""
     return f"the limit is {cap_tokens:,} tokens{characters}"
@@ -116,7 +116,7 @@ class PointerLimits:
         return cls(
             cap_tokens=cap_tokens,
             preview_tokens=min(int(cap_tokens * policy.preview_share), policy.preview_max_tokens),
-            text=text or limit_text(cap_tokens, policy.char_limit),
+            text=text or _limit_text(cap_tokens, policy.char_limit),
             char_limit=policy.char_limit,
             preview=policy.preview,
         )
@@ -124,8 +124,8 @@ class PointerLimits:
     @classmethod
     def of_user_message(cls, cap_tokens: int, room_tokens: int, char_limit: int) -> Self:
         """Return the limits of a user message. The pointer may have at most `room_tokens` tokens."""
-        preview_tokens = min(room_tokens // 2, MAX_USER_PREVIEW_TOKENS)
-        text = limit_text(cap_tokens)
+        preview_tokens = min(room_tokens // 2, _MAX_USER_PREVIEW_TOKENS)
+        text = _limit_text(cap_tokens)
         return cls(cap_tokens=room_tokens, preview_tokens=preview_tokens, text=text, char_limit=char_limit)
 
 
@@ -158,7 +158,7 @@ class Pointer:
         view = readable_json(output_text(message))  # the tools for stored results use the same line numbers
         lines = count_lines(view)
         bare = cls(
-            stored=stored, size_text=_size_text(measure, lines, limits.text), lines=lines, error=inline_error(message)
+            stored=stored, size_text=_size_text(measure, lines, limits.text), lines=lines, error=_inline_error(message)
         )
         if limits.preview == "head":
             return bare._with_head(view, measure, limits, counter)
@@ -292,7 +292,7 @@ def dropped_text(
     message: ToolMessage | UserMessage, measure: Measure, cap_tokens: int, reason: str, counter: TokenCounter
 ) -> str:
     """Return the text that replaces a message that could not be stored. A user message keeps both ends."""
-    size = _size_text(measure, count_lines(message.text), limit_text(cap_tokens))
+    size = _size_text(measure, count_lines(message.text), _limit_text(cap_tokens))
     lost = f"{size} The content could not be stored: {reason}."
     ask = "The data was dropped. Narrow the query (a pattern, a selector, a namespace, a time range) and call again."
     if isinstance(message, UserMessage):
@@ -301,7 +301,7 @@ def dropped_text(
         note = "The middle of this message was dropped. Ask the user for the part that is needed."
         options: tuple[str, ...] = (f"{ends}\n[{lost} {note}]", f"{ends}\n[too large; the middle was dropped]", ends)
     else:
-        error, last = inline_error(message), "[dropped: too large]"
+        error, last = _inline_error(message), "[dropped: too large]"
         options = (f"{error}{lost} {ask}", f"{error}{ask}", error + last, f"{lost} {ask}", ask, last)
     return first_that_fits(options, cap_tokens - MESSAGE_OVERHEAD_TOKENS, counter)
 
@@ -310,14 +310,14 @@ def cut_text(message: ToolMessage, cap_tokens: int, note: str, counter: TokenCou
     """Return both ends of a result and `note`, so that the message has at most `cap_tokens`."""
     room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
     ends = head_and_tail(output_text(message), max(0, room - counter.count_text(note) - 32), counter).render()
-    both, error, last = f"{ends}\n{note}", inline_error(message), "[cut: too large]"
+    both, error, last = f"{ends}\n{note}", _inline_error(message), "[cut: too large]"
     begins_with_error = not error or ends.startswith(error.removesuffix(_ERROR_END))
     options = (both, note) if begins_with_error else (error + note, error + last, both, note)
     return first_that_fits((*(options if ends else (note,)), last), room, counter)
 
 
-def inline_error(message: ToolMessage) -> str:
+def _inline_error(message: ToolMessage) -> str:
     """Return the beginning of an error result, which stays in the conversation."""
     if message.status != "error" or not message.text:
         return ""
-    return shortened(message.text, INLINE_ERROR_CHARACTERS, mark="").rstrip() + _ERROR_END
+    return shortened(message.text, _INLINE_ERROR_CHARACTERS, mark="").rstrip() + _ERROR_END

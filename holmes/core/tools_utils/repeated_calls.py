@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holmes.tokens import TokenCounter
     from holmes.values.messages import Message, ToolCall
 
-SMALLEST_ANSWERED_TOKENS = 60
+_SMALLEST_ANSWERED_TOKENS = 60
 _DIFF_SHARE = 1 / 3
 _SMALLEST_CHARACTERS = 80
 ANSWERED = re.compile(r"(?:Unchanged|Changed) since step \d+\b")
@@ -63,7 +63,7 @@ async def answer_repeated(
 
 def _answer(earlier: EarlierResult, message: ToolMessage, read_id: str | None, counter: TokenCounter) -> ToolMessage:
     size = counter.count_message(message)
-    if size < SMALLEST_ANSWERED_TOKENS:
+    if size < _SMALLEST_ANSWERED_TOKENS:
         return message
     text, limit_tokens = _unchanged_text(earlier, message), size - 1
     if text is None and message.stored and not _stands_for_other(earlier.message, message):

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue
     from holmes.values.messages import ToolCall
 
-MOST_STALE_TURNS: Final = 3
-NOT_RUN_AGAIN: Final = "Not run again:"
+_MOST_STALE_TURNS: Final = 3
+_NOT_RUN_AGAIN: Final = "Not run again:"
 _REASON_CHARACTERS: Final = 300
 _VARIABLE: Final = re.compile(r"[0-9a-f]{6,}|\d+", re.IGNORECASE)
 
@@ -41,7 +41,7 @@ class SearchProgress:
     @property
     def is_stuck(self) -> bool:
         """Whether the last three turns brought nothing new."""
-        return self._stale_turns >= MOST_STALE_TURNS
+        return self._stale_turns >= _MOST_STALE_TURNS
 
     def note_turn(self, calls: Sequence[ToolCall], messages: Sequence[ToolMessage]) -> None:
         """Record the results of one turn."""
@@ -56,7 +56,7 @@ class SearchProgress:
         reason = self._failed.get(call_key(call))
         if reason is None:
             return None
-        text = f"{NOT_RUN_AGAIN} the same call failed before: {reason}\nChange the arguments or use another tool."
+        text = f"{_NOT_RUN_AGAIN} the same call failed before: {reason}\nChange the arguments or use another tool."
         parts = (Text(text=f"{text} {alternative()}".rstrip()),)
         return ToolMessage(call_id=call.id, tool_name=call.name, status="error", parts=parts)
 
@@ -66,7 +66,7 @@ class SearchProgress:
         if message.status == "approval_required":
             return True
         if message.status == "error":
-            if text.startswith(NOT_RUN_AGAIN):
+            if text.startswith(_NOT_RUN_AGAIN):
                 return False
             self._failed[call_key(call)] = excerpt(text.removeprefix("Error: "), _REASON_CHARACTERS)
             return self._is_unseen(_without_arguments(text, call))

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from holmes.values.tools import ResultStore
 
 
-PIECE_CHARACTERS = 262_144
-INLINE_CHARACTERS = 16_384
+_PIECE_CHARACTERS = 262_144
+_INLINE_CHARACTERS = 16_384
 """Maximum length of a text that is processed on the event loop. For such a short text, a thread would take longer."""
-MAX_LABEL_BYTES = 80
+_MAX_LABEL_BYTES = 80
 _DEFAULT_POLICY = SpillPolicy()
 
 
@@ -87,7 +87,7 @@ async def spill_oversized_tool_result(
         stored = await store_tool_message(message, store)
     over = policy.char_limit is not None and len(message.text) > policy.char_limit
     bound = upper_bound_tokens(message) if _is_small(message) else cap_tokens + 1
-    if bound + MAX_LABEL_BYTES <= cap_tokens and not over:
+    if bound + _MAX_LABEL_BYTES <= cap_tokens and not over:
         return _kept(message, stored, bound, label=label)
     counter = counter.exact
     measure = await asyncio.to_thread(measure_message, message, cap_tokens, counter)
@@ -111,7 +111,7 @@ def _kept(
 
 
 def _is_small(message: ToolMessage | UserMessage) -> bool:
-    return len(message.text) <= 8 * INLINE_CHARACTERS
+    return len(message.text) <= 8 * _INLINE_CHARACTERS
 
 
 async def _replaced(
@@ -155,7 +155,7 @@ async def spill_oversized_user_message(
     moved, pictures = _without_small_pictures(message, cap_tokens, counter)
     room = cap_tokens - (message_overhead_tokens(replace(message, parts=pictures)) if pictures else 0)
     try:
-        stored = await store_parts(moved, store, tool_name="user_message", call_id=ToolCallId("request"))
+        stored = await _store_parts(moved, store, tool_name="user_message", call_id=ToolCallId("request"))
     except ResultStoreError as error:
         if measure.tokens <= cap_tokens:
             return message
@@ -217,12 +217,12 @@ async def store_tool_message(
     if message.stored:
         return message.stored
     try:
-        return await store_parts(message, store, tool_name=message.tool_name, call_id=message.call_id)
+        return await _store_parts(message, store, tool_name=message.tool_name, call_id=message.call_id)
     except ResultStoreError as error:
         return error
 
 
-async def store_parts(
+async def _store_parts(
     message: ToolMessage | UserMessage, store: ResultStore | None, *, tool_name: str, call_id: ToolCallId
 ) -> tuple[StoredResult, ...]:
     """Store the text and every image of `message`. Raises `ResultStoreError`."""
@@ -231,7 +231,7 @@ async def store_parts(
     stored: list[StoredResult] = []
     text = message.text
     if text:
-        small = len(text) <= INLINE_CHARACTERS
+        small = len(text) <= _INLINE_CHARACTERS
         content, media_type = _encoded(text) if small else await asyncio.to_thread(_encoded, text)
         stored.append(await store.put(content, tool_name=tool_name, call_id=call_id, media_type=media_type))
         del content
@@ -259,8 +259,8 @@ def _in_pieces(text: str, errors: str) -> bytes:
     if text.isascii():
         return text.encode("ascii")  # this makes only one copy
     content = BytesIO()
-    for start in range(0, len(text), PIECE_CHARACTERS):
-        content.write(text[start : start + PIECE_CHARACTERS].encode("utf-8", errors))
+    for start in range(0, len(text), _PIECE_CHARACTERS):
+        content.write(text[start : start + _PIECE_CHARACTERS].encode("utf-8", errors))
     return content.getvalue()  # this makes no copy unless the buffer changes
 
 

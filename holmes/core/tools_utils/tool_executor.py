@@ -34,7 +34,7 @@ MAX_ANSWERED_CALLS = 32
 """Maximum number of calls in one reply that stay in the message but do not run."""
 IDENTICAL_CALL = "Identical to the call"
 """The result of a call starts with these words if the call repeats another call of the same reply."""
-MAX_CONCURRENT_TOOL_CALLS = 16
+_MAX_CONCURRENT_TOOL_CALLS = 16
 # The cache is larger than the number of calls in a reply, because each call is looked up before and after it runs.
 _REMEMBERED_CALLS = 64
 
@@ -170,10 +170,10 @@ class RunningLimit(WrapperToolset):
             return await self.inner.call(invocation)
 
 
-def limit_running(toolset: Toolset, slots: Semaphore) -> WrapperToolset:
+def _limit_running(toolset: Toolset, slots: Semaphore) -> WrapperToolset:
     """Insert the limit inside all wrappers of `toolset`, so that a call occupies a slot only while it runs."""
     if isinstance(toolset, WrapperToolset):
-        return replace(toolset, inner=limit_running(toolset.inner, slots))
+        return replace(toolset, inner=_limit_running(toolset.inner, slots))
     return RunningLimit(toolset, slots)
 
 
@@ -189,14 +189,14 @@ class ToolExecutor:
         self,
         toolsets: Sequence[Toolset],
         *,
-        max_concurrent: int = MAX_CONCURRENT_TOOL_CALLS,
+        max_concurrent: int = _MAX_CONCURRENT_TOOL_CALLS,
         mask: Callable[[str], str] | None = None,
     ) -> None:
         self._mask = mask or str
         self._toolset_by_tool: dict[str, WrapperToolset] = {}
         self._tool_by_name: dict[str, Tool] = {}
         slots = asyncio.Semaphore(max_concurrent)
-        for toolset in (limit_running(each, slots) for each in toolsets):
+        for toolset in (_limit_running(each, slots) for each in toolsets):
             for tool in toolset.tools:
                 if tool.name in self._tool_by_name:
                     other = self._toolset_by_tool[tool.name].name

@@ -71,7 +71,7 @@ async def compact_conversation_history(history: History, context: CompactionCont
     budget = context.budget
     room = Room.of(budget, largest_message_tokens(budget.summary_tokens))
     plan = await asyncio.to_thread(plan_removal, history, room, context.counter)
-    cap_tokens = summary_cap_tokens(plan, budget)
+    cap_tokens = _summary_cap_tokens(plan, budget)
     if plan.removed_tokens <= _least_removed_tokens(history, cap_tokens, context):
         return CompactionAttempt(failure=f"a summary would remove only {plan.removed_tokens:,} tokens")
     job = SummaryJob(history=history, removed=plan.removed, context=context, cap_tokens=cap_tokens)
@@ -86,7 +86,7 @@ async def compact_conversation_history(history: History, context: CompactionCont
     return replace(attempt, stats=replace(stats, compactions=0 if attempt.history is None else 1))
 
 
-def summary_cap_tokens(plan: Plan, budget: HistoryBudget) -> int:
+def _summary_cap_tokens(plan: Plan, budget: HistoryBudget) -> int:
     """Return the cap of a summary: the budget's cap, but at most a third of the tokens of the removed messages."""
     return min(budget.summary_tokens, max(SMALLEST_SUMMARY_TOKENS, plan.removed_tokens // _SUMMARY_SHARE_OF_REMOVED))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holmes.values.steps import StepRunner
     from holmes.values.tools import ResultStore, Tool
 
-LOW_GAINS_THAT_END_IT = 2
+_LOW_GAINS_THAT_END_IT = 2
 
 
 class CompactionGuard:
@@ -41,7 +41,7 @@ class CompactionGuard:
     @property
     def is_futile(self) -> bool:
         """Whether the last attempts freed so little that another attempt below the hard limit is useless."""
-        return self._low_gains >= LOW_GAINS_THAT_END_IT
+        return self._low_gains >= _LOW_GAINS_THAT_END_IT
 
     def begin(self, safety: SafetyPolicy, window_tokens: int) -> None:
         """Count an attempt.
@@ -84,7 +84,7 @@ def is_cooling_down(history: History, budget: HistoryBudget) -> bool:
     return False
 
 
-MAX_SUMMARY_TOKENS = 4_096
+_MAX_SUMMARY_TOKENS = 4_096
 SMALLEST_SUMMARY_TOKENS = 64
 
 
@@ -164,7 +164,7 @@ class HistoryBudget:
 
     @property
     def summary_tokens(self) -> int:
-        wanted = self.policy.summary.max_tokens or min(MAX_SUMMARY_TOKENS, self.usable_tokens // 8)
+        wanted = self.policy.summary.max_tokens or min(_MAX_SUMMARY_TOKENS, self.usable_tokens // 8)
         return max(SMALLEST_SUMMARY_TOKENS, min(wanted, self.usable_tokens // 4))
 
 

@@ -132,11 +132,11 @@ def find_entities(piece: str) -> Iterator[tuple[Entity, int]]:
         for match in pattern.finditer(piece):
             group = match.lastindex or 0
             value = match[group].rstrip(".,:;-")
-            if is_meaningful(kind, value):
+            if _is_meaningful(kind, value):
                 yield Entity(kind=kind, value=value), match.start(group)
 
 
-def is_meaningful(kind: EntityKind, value: str) -> bool:
+def _is_meaningful(kind: EntityKind, value: str) -> bool:
     """Return whether `value` helps to identify a problem. For example, exit code 0 and source positions do not help."""
     if kind == "exit code":
         return value not in {"0", "00"}

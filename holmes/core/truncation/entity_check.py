@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.values.tools import Tool
 
 MAX_MESSAGE_CHARACTERS = 100_000
-MAX_TOTAL_CHARACTERS = 2_000_000
+_MAX_TOTAL_CHARACTERS = 2_000_000
 IMPORTANT_SCORE = 4.5
 NOTEWORTHY_SCORE = 2.5
 NOT_IN_SOURCE = " (not in the source)"
@@ -200,7 +200,7 @@ def mark_invented(summary: str, invented: Sequence[Entity]) -> str:
 
 def _sightings(removed: Sequence[Message]) -> dict[Entity, _Sightings]:
     found: dict[Entity, _Sightings] = {}
-    left = MAX_TOTAL_CHARACTERS
+    left = _MAX_TOTAL_CHARACTERS
     for position in reversed(range(len(removed))):
         message = removed[position]
         recency = position / len(removed)

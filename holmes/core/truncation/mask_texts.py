@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holmes.tokens import TokenCounter
     from holmes.values.messages import Message, StoredResult, ToolCall
 
-CUT_CHARACTERS = 80
+_CUT_CHARACTERS = 80
 _LOOKED_AT_CHARACTERS = 65_536
 _NUMBERED_FIRST_LINE = re.compile(r"^(?:\[[^\]\n]*\] )?1\| ([^\n]*)", re.MULTILINE)
 
@@ -89,7 +89,7 @@ def describe_result(message: ToolMessage, call: ToolCall | None) -> ResultFacts:
     return facts
 
 
-def beginning_of_output(message: ToolMessage) -> str:
+def _beginning_of_output(message: ToolMessage) -> str:
     """Return the text of `message`. For a pointer, return the error or the preview that it contains."""
     text = output_text(message)
     if not message.spilled:
@@ -109,7 +109,7 @@ def size_text(size_bytes: int) -> str:
 
 def cut(text: str) -> str:
     """Shorten `text` to one line of at most 80 characters."""
-    return shortened(" ".join(shortened(text, 8 * CUT_CHARACTERS, mark="").split()), CUT_CHARACTERS)
+    return shortened(" ".join(shortened(text, 8 * _CUT_CHARACTERS, mark="").split()), _CUT_CHARACTERS)
 
 
 def _facts_of_pointer(facts: ResultFacts, text: str) -> ResultFacts:
@@ -142,7 +142,7 @@ def _arguments(call: ToolCall | None) -> str:
 
 
 def _argument(value: object) -> str:
-    return value[: 8 * CUT_CHARACTERS] if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value[: 8 * _CUT_CHARACTERS] if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _first_line(text: str) -> str:
@@ -158,7 +158,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def fingerprint_text(facts: ResultFacts, stored: tuple[StoredResult, ...]) -> str:
+def _fingerprint_text(facts: ResultFacts, stored: tuple[StoredResult, ...]) -> str:
     """Return a mask on one line.
 
     An example is `[Tool output cleared — get(kind: pods) returned 2 lines, 1.2 KB — "NAME"; full output: 1f2e3d]`.
@@ -171,7 +171,7 @@ def fingerprint_text(facts: ResultFacts, stored: tuple[StoredResult, ...]) -> st
 _SMALLEST_PREVIEW_TOKENS = 16
 
 
-def preview_text(
+def _preview_text(
     facts: ResultFacts, stored: tuple[StoredResult, ...], text: str, cap_tokens: int, counter: TokenCounter
 ) -> str:
     """Return a line about the call and the stored result, followed by a preview of `text` within `cap_tokens`."""
@@ -186,7 +186,7 @@ def preview_text(
 _SHOWN_CHARACTERS = 500
 
 
-def path_text(facts: ResultFacts, stored: tuple[StoredResult, ...], output: str) -> str:
+def _path_text(facts: ResultFacts, stored: tuple[StoredResult, ...], output: str) -> str:
     """Return the paths of the stored result and the first 500 characters of `output`.
 
     If the store does not use files, the text contains result ids. The tools for stored results accept both paths and
@@ -217,7 +217,7 @@ def masked_message(
 
 def fingerprinted(message: ToolMessage, call: ToolCall | None) -> ToolMessage:
     """Replace a stored result with a fingerprint, under any policy."""
-    text = fingerprint_text(describe_result(message, call), message.stored)
+    text = _fingerprint_text(describe_result(message, call), message.stored)
     return replace(message, parts=(Text(text=text),), masked=True)
 
 
@@ -245,10 +245,10 @@ def _mask_text(
     facts = describe_result(message, call)
     match policy.masking.kind:
         case "fingerprint":
-            return fingerprint_text(facts, stored)
+            return _fingerprint_text(facts, stored)
         case "path":
-            return path_text(facts, stored, beginning_of_output(message))
+            return _path_text(facts, stored, _beginning_of_output(message))
         case "preview":
-            return preview_text(facts, stored, output_text(message), preview_cap_tokens(policy), counter)
+            return _preview_text(facts, stored, output_text(message), preview_cap_tokens(policy), counter)
         case _:
             assert_never(policy.masking.kind)

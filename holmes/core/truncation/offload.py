@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from holmes.values.model import ChatModel
     from holmes.values.tools import ResultStore
 
-OFFLOAD_PROMPT = (
+_OFFLOAD_PROMPT = (
     "Summarise this conversation for a reader who continues from your text and knows nothing else. Include the "
     "question, every action with its arguments and its result, facts and names word for word, decisions, and open "
     "points. Write only what the conversation shows."
@@ -109,7 +109,7 @@ async def offload_context(
     *,
     store: ResultStore,
     model: ChatModel | None = None,
-    prompt: str = OFFLOAD_PROMPT,
+    prompt: str = _OFFLOAD_PROMPT,
 ) -> OffloadOutcome:
     """Move large results, and then old messages, into `store`.
 
@@ -132,7 +132,7 @@ async def offload_context(
     if model is None:
         return _failed(outcome, "no summary was written: a model is required")
     writer = GroupWriter(model=model, prompt=prompt, store=store, chat_id=outcome.metadata.chat_id)
-    written = await summarise_groups(history, old, options.group_token_threshold, writer)
+    written = await _summarise_groups(history, old, options.group_token_threshold, writer)
     return await asyncio.to_thread(_with_summaries, outcome, history, old, written)
 
 
@@ -291,7 +291,7 @@ class GroupSummaries:
     stats: RequestStats = field(default_factory=RequestStats)
 
 
-async def summarise_groups(
+async def _summarise_groups(
     history: History, old: tuple[int, ...], threshold_tokens: int | None, writer: GroupWriter
 ) -> GroupSummaries:
     """Summarise the messages at the positions `old` of `history` in groups.

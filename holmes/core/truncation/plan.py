@@ -265,7 +265,7 @@ def _sum(weights: Sequence[int], positions: Iterable[int]) -> int:
     return sum(weights[position] for position in positions)
 
 
-MISSING_RESULT = "the call was interrupted and returned no result"
+_MISSING_RESULT = "the call was interrupted and returned no result"
 
 
 def repair_pairing(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -328,4 +328,4 @@ def _unused_id(call_id: ToolCallId, used: set[ToolCallId], reserved: set[ToolCal
 
 
 def _missing_result(call: ToolCall) -> ToolMessage:
-    return ToolMessage(call_id=call.id, tool_name=call.name, status="error", parts=(Text(text=MISSING_RESULT),))
+    return ToolMessage(call_id=call.id, tool_name=call.name, status="error", parts=(Text(text=_MISSING_RESULT),))

@@ -70,7 +70,7 @@ def _pack(sizes: Sequence[int], threshold_tokens: int) -> list[list[int]]:
 
 # Allows for the difference between the token counts of two providers.
 OTHER_PROVIDER_MARGIN = 1.35
-SMALLEST_GROUP_SUMMARY_TOKENS = 128
+_SMALLEST_GROUP_SUMMARY_TOKENS = 128
 _SUMMARY_MODEL_PIECES = 8
 _PIECE_SHARE = 0.7
 _SMALLEST_PIECE_TOKENS = 200
@@ -115,7 +115,7 @@ async def request_summary(job: SummaryJob) -> Summary:
 def removed_groups(job: SummaryJob) -> tuple[tuple[Message, ...], ...]:
     """Split the removed messages into the groups that the policy requires. If it has no threshold, return one group."""
     weights = _exact_weights(job, job.removed)
-    most = job.cap_tokens // SMALLEST_GROUP_SUMMARY_TOKENS
+    most = job.cap_tokens // _SMALLEST_GROUP_SUMMARY_TOKENS
     return split_groups(job.removed, weights, job.context.policy.summary.group_token_threshold, most)
 
 

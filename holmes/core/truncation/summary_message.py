@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message, StoredResult
     from holmes.values.tools import ResultStore, Tool
 
-MAX_LISTED_TOOLS = 20
+_MAX_LISTED_TOOLS = 20
 _MAX_CHARACTERS = 360
 _FIRST_WORD = re.compile(r"[^A-Za-z0-9]*([A-Z]?[a-z0-9]+|[A-Z0-9]+)")
 
@@ -46,7 +46,7 @@ def reminder_text(tools: Sequence[Tool]) -> str:
         return ""
     names = [tool.name for tool in tools]
     listed = ", ".join(names)
-    if len(names) <= MAX_LISTED_TOOLS and len(listed) <= _MAX_CHARACTERS:
+    if len(names) <= _MAX_LISTED_TOOLS and len(listed) <= _MAX_CHARACTERS:
         return f"Available tools, as before: {listed}."
     counts = Counter(map(_family, names))
     families = [f"{family} ({count})" for family, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
@@ -71,8 +71,8 @@ SUMMARY_HEADING = (
     "Summary of the conversation so far. The summarised messages were removed to save space. "
     "Results with an id can still be read. Continue from here and do not repeat earlier checks."
 )
-MAX_ALSO_SEEN_TOKENS = 600
-MAX_EXTRA_TOKENS = 300
+_MAX_ALSO_SEEN_TOKENS = 600
+_MAX_EXTRA_TOKENS = 300
 _ALSO_SEEN_SHARE = 0.15
 _SEPARATOR_TOKENS = 8
 _LINE_CHARACTERS = 140
@@ -95,7 +95,7 @@ class StandIn:
 
 def largest_message_tokens(cap_tokens: int) -> int:
     """Return the maximum size of the message if the cap of the summary is `cap_tokens`."""
-    return int(cap_tokens * LONGEST_SHARE_OF_CAP) + min(MAX_EXTRA_TOKENS, 2 * cap_tokens)
+    return int(cap_tokens * LONGEST_SHARE_OF_CAP) + min(_MAX_EXTRA_TOKENS, 2 * cap_tokens)
 
 
 def ledger_room_tokens(cap_tokens: int) -> int:
@@ -109,7 +109,7 @@ def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -
         heading += f" The removed messages are stored as result {stand_in.removed.id}."
     room = largest_message_tokens(cap_tokens) - MESSAGE_OVERHEAD_TOKENS - _SEPARATOR_TOKENS
     room -= counter.count_text(heading) + counter.count_text(stand_in.ledger)
-    also_tokens = min(MAX_ALSO_SEEN_TOKENS, int(cap_tokens * _ALSO_SEEN_SHARE), room - cap_tokens)
+    also_tokens = min(_MAX_ALSO_SEEN_TOKENS, int(cap_tokens * _ALSO_SEEN_SHARE), room - cap_tokens)
     also_seen = also_seen_text(stand_in.missing, also_tokens, counter)
     room -= counter.count_text(also_seen)
     reminder = reminder_text(stand_in.tools)
@@ -158,9 +158,9 @@ def _cut(text: str, room_tokens: int, counter: TokenCounter) -> str:
     return text[: before_placeholder(text, keep)]
 
 
-CONVERSATION_TOOL_NAME = "conversation"
-GROUP_TOOL_NAME = "group"
-MAX_CARRIED_RESULTS = 500
+_CONVERSATION_TOOL_NAME = "conversation"
+_GROUP_TOOL_NAME = "group"
+_MAX_CARRIED_RESULTS = 500
 
 
 async def store_removed(
@@ -173,7 +173,7 @@ async def store_removed(
     """
 
     async def put() -> StoredResult | None:
-        return await _put_messages(messages, context.store, CONVERSATION_TOOL_NAME, context.step_name)
+        return await _put_messages(messages, context.store, _CONVERSATION_TOOL_NAME, context.step_name)
 
     return await context.steps.run(f"{context.step_name}/{step}", put)
 
@@ -186,7 +186,7 @@ def where_removed_lie(messages: Sequence[Message], removed: StoredResult | None)
     """
     pointing = [message for message in messages if not isinstance(message, SystemMessage | AssistantMessage)]
     earlier = {stored.id: stored for message in pointing for stored in message.stored}
-    newest = tuple(earlier.values())[-MAX_CARRIED_RESULTS:]
+    newest = tuple(earlier.values())[-_MAX_CARRIED_RESULTS:]
     return newest if removed is None else (removed, *(stored for stored in newest if stored.id != removed.id))
 
 
@@ -199,7 +199,7 @@ async def store_groups(groups: Sequence[Sequence[Message]], context: CompactionC
     async def put() -> tuple[StoredResult, ...]:
         chat_id = context.policy.summary.chat_id or context.steps.new_id()
         stored = [
-            await _put_messages(group, context.store, GROUP_TOOL_NAME, f"{chat_id}-{number}")
+            await _put_messages(group, context.store, _GROUP_TOOL_NAME, f"{chat_id}-{number}")
             for number, group in enumerate(groups, start=1)
         ]
         return tuple(each for each in stored if each is not None)

@@ -237,8 +237,8 @@ async def repair_summary(job: SummaryJob, summary: Summary, model: ChatModel, wi
     """
     if job.survey is None or summary.text is None:
         return summary
-    missing = await asyncio.to_thread(important_missing, job.survey, summary.text, job.cap_tokens)
-    cap = addition_cap_tokens(job, summary.text)
+    missing = await asyncio.to_thread(_important_missing, job.survey, summary.text, job.cap_tokens)
+    cap = _addition_cap_tokens(job, summary.text)
     if not missing or cap < _SMALLEST_ADDITION_TOKENS:
         return summary
     output = min(2 * cap, model.limits.max_output_tokens, window_tokens // 4)
@@ -253,7 +253,7 @@ async def repair_summary(job: SummaryJob, summary: Summary, model: ChatModel, wi
     return replace(charged, text=better)
 
 
-def addition_cap_tokens(job: SummaryJob, text: str) -> int:
+def _addition_cap_tokens(job: SummaryJob, text: str) -> int:
     """Return the maximum length of the added lines, in tokens.
 
     The maximum is a quarter of the cap, or less if the summary would otherwise exceed its maximum length.
@@ -262,7 +262,7 @@ def addition_cap_tokens(job: SummaryJob, text: str) -> int:
     return min(int(job.cap_tokens * _ADDITION_SHARE), left)
 
 
-def important_missing(survey: SourceSurvey, text: str, cap_tokens: int) -> tuple[RankedEntity, ...]:
+def _important_missing(survey: SourceSurvey, text: str, cap_tokens: int) -> tuple[RankedEntity, ...]:
     """Return the important entities that the summary `text` does not mention. A larger cap allows more entities."""
     most = max(_FEWEST_IMPORTANT, min(_MOST_IMPORTANT, cap_tokens // _TOKENS_PER_IMPORTANT_ENTITY))
     important = {item.entity for item in survey.ranked[:most] if item.score >= IMPORTANT_SCORE}
@@ -277,7 +277,7 @@ def _repair_request(
     If not all names fit, the least important names are omitted. Returns None if no name fits.
     """
     text, missing = summary
-    cap = min(addition_cap_tokens(job, text), output_tokens * 3 // 4)
+    cap = min(_addition_cap_tokens(job, text), output_tokens * 3 // 4)
     system = SystemMessage(text=REPAIR_PROMPT.format(cap_tokens=cap))
     counter = job.context.counter
     lines = [f"- {item.entity.kind} {item.entity.value}: {item.line}" for item in with_distinct_lines(missing)]
@@ -291,9 +291,9 @@ def _repair_request(
 
 def _with_addition(job: SummaryJob, survey: SourceSurvey, text: str, addition: str) -> str:
     """Append `addition` to `text` if it contains missing names and no invented names."""
-    added = shortened(addition, addition_cap_tokens(job, text), job.context.counter)
+    added = shortened(addition, _addition_cap_tokens(job, text), job.context.counter)
     if added is None or survey.invented_in(added):
         return text
     repaired = f"{text}\n\n{ADDED_HEADING}\n{added}"
-    missing_before, missing_after = (len(important_missing(survey, one, job.cap_tokens)) for one in (text, repaired))
+    missing_before, missing_after = (len(_important_missing(survey, one, job.cap_tokens)) for one in (text, repaired))
     return repaired if missing_after < missing_before else text

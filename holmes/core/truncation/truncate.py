@@ -111,7 +111,7 @@ def insufficient(
     )
 
 
-HISTORY_SHARE = 0.60
+_HISTORY_SHARE = 0.60
 
 
 def emergency_room(history: History, budget: HistoryBudget) -> Room:
@@ -121,7 +121,7 @@ def emergency_room(history: History, budget: HistoryBudget) -> Room:
     tokens or has a smaller context window.
     """
     half_of_window = int(budget.window_tokens * budget.policy.safety.emergency_share) - budget.schema_tokens
-    most = max(0, min(half_of_window, int(history.tokens() * HISTORY_SHARE)))
+    most = max(0, min(half_of_window, int(history.tokens() * _HISTORY_SHARE)))
     return Room.of(budget, 0).halved(most)
 
 

@@ -9,13 +9,12 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.evidence import log_line, value
 from holmes.diagnosis.facts.line_kinds import reports_success
 from holmes.diagnosis.facts.object_mentions import NAMESPACE_OPTION, objects_in
 from holmes.diagnosis.facts.templates import pod_templates
-from holmes.kubernetes.cluster_state import LOG_TIME, LogKey
+from holmes.kubernetes.cluster_state import LOG_TIME, LogKey, once_per_state
 from holmes.kubernetes.fields import children, moment, text, text_map, texts
 
 if TYPE_CHECKING:
@@ -71,19 +70,14 @@ class Actor:
     proved: bool = True
 
 
-_COMMANDS: Final[WeakKeyDictionary[ClusterState, Mapping[ObjectRef, tuple[Command, ...]]]] = WeakKeyDictionary()
-
-
+@once_per_state
 def commands(state: ClusterState) -> Mapping[ObjectRef, tuple[Command, ...]]:
     """Return the commands of CronJobs, Jobs and other workloads by the object that they change. Cached."""
-    known = _COMMANDS.get(state)
-    if known is None:
-        found: dict[ObjectRef, list[Command]] = defaultdict(list)
-        for template in pod_templates(state):
-            for each in _commands_of(state, template):
-                found[each.target].append(each)
-        known = _COMMANDS[state] = {target: tuple(group) for target, group in found.items()}
-    return known
+    found: dict[ObjectRef, list[Command]] = defaultdict(list)
+    for template in pod_templates(state):
+        for each in _commands_of(state, template):
+            found[each.target].append(each)
+    return {target: tuple(group) for target, group in found.items()}
 
 
 def _commands_of(state: ClusterState, template: PodTemplate) -> Iterator[Command]:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.templates import workloads_behind
 from holmes.diagnosis.facts.typos import hint
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import (
     SERVICE_NAME,
     at,
     child,
     integer,
-    matches_map,
     matches_selector,
     moment,
     text,
-    text_map,
 )
-from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.expressions import expression
 from holmes.values.findings import Evidence, ObjectRef
 
@@ -132,8 +130,7 @@ def _has_no_ready_endpoint(state: ClusterState, service: ClusterObject) -> bool:
 
 def _idle_behind(state: ClusterState, service: ClusterObject) -> str:
     """Return the workloads behind a Service that are scaled to zero, as the end of a sentence, or an empty string."""
-    behind = (state.find(ref) for ref in workloads_behind(state, service))
-    idle = [str(each.ref) for each in behind if each is not None and each.at("spec", "replicas") == 0]
+    idle = [str(each.ref) for each in workloads_behind(state, service) if each.at("spec", "replicas") == 0]
     return f", because {' and '.join(idle)} behind it is scaled to zero" if idle else ""
 
 
@@ -145,19 +142,7 @@ def backends(state: ClusterState, webhook: Webhook) -> tuple[ObjectRef, ...]:
     service = state.find(webhook.service) if webhook.service is not None else None
     if service is None or not webhook.trouble(state):
         return ()
-    return (service.ref, *workloads_behind(state, service))
-
-
-def workloads_behind(state: ClusterState, service: ClusterObject) -> tuple[ObjectRef, ...]:
-    """Return the outermost workloads whose pods the Service selects, including workloads without pods."""
-    selector = text_map(service.body, "spec", "selector")
-    return tuple(
-        workload.ref
-        for kind in WORKLOADS
-        for workload in state.of(kind, service.namespace)
-        if workload.owner is None
-        and matches_map(selector, text_map(workload.body, "spec", "template", "metadata", "labels"))
-    )
+    return (service.ref, *(each.ref for each in workloads_behind(state, service)))
 
 
 _MAKERS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob")
@@ -230,15 +215,10 @@ class Refusal:
         return any(pattern.search(self.message) for pattern in _KNOWN)
 
 
-_REFUSALS: Final[WeakKeyDictionary[ClusterState, tuple[Refusal, ...]]] = WeakKeyDictionary()
-
-
+@once_per_state
 def refusals(state: ClusterState) -> tuple[Refusal, ...]:
     """Return the current refusals, at most one for each controller. The result is cached for each state."""
-    found = _REFUSALS.get(state)
-    if found is None:
-        found = _REFUSALS[state] = tuple(_refusals(state))
-    return found
+    return tuple(_refusals(state))
 
 
 def _refusals(state: ClusterState) -> Iterator[Refusal]:

@@ -7,10 +7,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import at, child, children, matches_map, moment, text, text_map, written
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import Change
@@ -199,14 +199,9 @@ class _Index:
             self.autoscalers[autoscaler.namespace, text(target, "kind"), text(target, "name")].append(autoscaler)
 
 
-_INDEXES: Final[WeakKeyDictionary[ClusterState, _Index]] = WeakKeyDictionary()
-
-
+@once_per_state
 def _index(state: ClusterState) -> _Index:
-    index = _INDEXES.get(state)
-    if index is None:
-        index = _INDEXES[state] = _Index(state)
-    return index
+    return _Index(state)
 
 
 def services_selecting(state: ClusterState, namespace: str, labels: Mapping[str, str]) -> tuple[ClusterObject, ...]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.changes import ABSENT, last_rollout
-from holmes.diagnosis.facts.edges import failures, host_uses, is_ready
+from holmes.diagnosis.facts.edges import failures, host_uses
 from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optional, value
 from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.object_mentions import existing_in
 from holmes.diagnosis.facts.pods import container_field
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.typos import hint, nearest
 from holmes.kubernetes.fields import child, children, matches_map, text, text_map, texts
 from holmes.values.expressions import expression
@@ -354,7 +355,7 @@ def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -
     known = _UNSERVED.setdefault(state, {})
     if service not in known:
         pods = state.selected("Pod", service.namespace, selector)
-        waited = all(not is_ready(pod) and state.age_seconds(pod) >= state.grace_seconds for pod in pods)
+        waited = all(not pod_ready(pod) and state.age_seconds(pod) >= state.grace_seconds for pod in pods)
         known[service] = state.covers("Pod", service.namespace) and waited
     return known[service]
 

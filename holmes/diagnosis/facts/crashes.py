@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.changes import last_rollout
 from holmes.diagnosis.facts.container_settings import blamed_setting
@@ -12,6 +11,7 @@ from holmes.diagnosis.facts.evidence import value
 from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
 from holmes.diagnosis.rule import Fault
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import at, child, integer, moment, text, texts
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ _KILL_SLACK_SECONDS: Final = 150.0
 _SHORT_RUN_SECONDS: Final = 600.0
 _LOST_EXIT_CODE: Final = 255
 _KILLED: Final = frozenset({137, 143})
-_CRASHES: Final[WeakKeyDictionary[ClusterState, tuple[Crash, ...]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +77,13 @@ class Crash:
         return self.container.evidence(*self.path, *path)
 
 
+@once_per_state
 def crashes_of(state: ClusterState) -> tuple[Crash, ...]:
     """Return the terminations of containers in all pods that are not healthy, in the order of the pods.
 
     The result is cached for each state.
     """
-    known = _CRASHES.get(state)
-    if known is None:
-        known = _CRASHES[state] = tuple(_crashes(state))
-    return known
+    return tuple(_crashes(state))
 
 
 def _crashes(state: ClusterState) -> Iterator[Crash]:

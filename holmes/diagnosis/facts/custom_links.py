@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import children, text
 
 if TYPE_CHECKING:
@@ -121,15 +121,11 @@ def _existing(
             yield found.ref
 
 
-_KINDS: Final[WeakKeyDictionary[ClusterState, dict[str, tuple[str, ...]]]] = WeakKeyDictionary()
-
-
+@once_per_state
 def _kinds(state: ClusterState) -> dict[str, tuple[str, ...]]:
     """Return the kinds of the state by their names in lower case, without the groups."""
-    if state not in _KINDS:
-        found: dict[str, tuple[str, ...]] = {}
-        for kind in state.kinds:
-            word = kind.partition(".")[0].lower()
-            found[word] = (*found.get(word, ()), kind)
-        _KINDS[state] = found
-    return _KINDS[state]
+    found: dict[str, tuple[str, ...]] = {}
+    for kind in state.kinds:
+        word = kind.partition(".")[0].lower()
+        found[word] = (*found.get(word, ()), kind)
+    return found

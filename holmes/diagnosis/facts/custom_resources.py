@@ -17,6 +17,7 @@ from holmes.kubernetes.fields import boolean, moment, text
 from holmes.kubernetes.kinds import KINDS
 from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
+from holmes.values.texts import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,7 @@ class MissingObject:
     written: Evidence | None
 
 
-def pause_of(each: ClusterObject) -> Evidence | None:
+def _pause_of(each: ClusterObject) -> Evidence | None:
     """Return the setting with which a person paused or suspended the object, or None.
 
     Its controller does not process it in this state.
@@ -74,7 +75,7 @@ def pause_of(each: ClusterObject) -> Evidence | None:
 
 def is_paused(each: ClusterObject) -> bool:
     """Return whether the object is paused, suspended or scaled to zero."""
-    return each.at("spec", "replicas") == 0 or pause_of(each) is not None
+    return each.at("spec", "replicas") == 0 or _pause_of(each) is not None
 
 
 def trouble_of(state: ClusterState, each: ClusterObject) -> Trouble | None:
@@ -97,7 +98,7 @@ def intent_of(state: ClusterState, each: ClusterObject) -> Trouble | None:
     """Return what a person did to the object on purpose, such as suspending it, or None."""
     if each.deleted is not None or _RUN.search(each.kind):
         return None
-    setting = pause_of(each)
+    setting = _pause_of(each)
     if setting is None:
         found = trouble_in_status(state, each, row_of(each.kind, each.group))
         return found if found is not None and found.intended else None
@@ -131,17 +132,16 @@ def _is_history(state: ClusterState, each: ClusterObject) -> bool:
     return state.now - ended > _DAY
 
 
+def resource_of(state: ClusterState, kind: str, group: str) -> str:
+    """Return the plural of a custom kind in requests. Without its definition it is that of an English noun."""
+    definitions = (found for found in state.of("CustomResourceDefinition") if found.text("spec", "group") == group)
+    names = (found.child("spec", "names") for found in definitions)
+    return next((text(each, "plural") for each in names if text(each, "kind") == kind), plural(kind.lower()))
+
+
 def describe(state: ClusterState, each: ClusterObject) -> str:
-    plural = next(
-        (
-            found.text("spec", "names", "plural")
-            for found in state.of("CustomResourceDefinition")
-            if found.text("spec", "group") == each.group and found.text("spec", "names", "kind") == each.kind
-        ),
-        each.kind.lower(),
-    )
     place = f" -n {each.namespace}" if each.namespace else ""
-    return f"kubectl{place} describe {plural}.{each.group} {each.name}"
+    return f"kubectl{place} describe {resource_of(state, each.kind, each.group)}.{each.group} {each.name}"
 
 
 def missing_object(state: ClusterState, each: ClusterObject, message: str) -> MissingObject | None:

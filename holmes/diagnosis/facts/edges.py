@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from holmes.diagnosis.facts.evidence import log_line
 from holmes.diagnosis.facts.host_mentions import Mention, mentions, settings_of
@@ -14,9 +14,10 @@ from holmes.diagnosis.facts.line_kinds import kind_of, reports_success
 from holmes.diagnosis.facts.log_records import detail_of
 from holmes.diagnosis.facts.network import target_ports
 from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import nearest
-from holmes.kubernetes.cluster_state import LOG_TIME, LogKey
+from holmes.kubernetes.cluster_state import LOG_TIME, LogKey, once_per_state
 from holmes.kubernetes.fields import SERVICE_NAME, integer, moment, text, texts
 from holmes.values.findings import ObjectRef
 
@@ -134,7 +135,9 @@ class _Places:
         return _service(namespace, name) if within else None
 
 
-_PLACES: WeakKeyDictionary[ClusterState, _Places] = WeakKeyDictionary()
+@once_per_state
+def _places(state: ClusterState) -> _Places:
+    return _Places(state)
 
 
 def host_uses(text: str, namespace: str, state: ClusterState) -> tuple[HostUse, ...]:
@@ -143,9 +146,7 @@ def host_uses(text: str, namespace: str, state: ClusterState) -> tuple[HostUse, 
     The text is a log line, setting, argument or ConfigMap value. Pass a setting as `NAME=value`, because the name shows
     whether the value is a host. A `doubtful` Service is omitted unless it exists.
     """
-    places = _PLACES.get(state)
-    if places is None:
-        places = _PLACES[state] = _Places(state)
+    places = _places(state)
     uses = (_use(mention, namespace, places) for mention in mentions(text))
     return tuple(dict.fromkeys(use for use in uses if use is not None))
 
@@ -250,19 +251,13 @@ class Failure:
     blocks: bool = False
 
 
-_EDGES: WeakKeyDictionary[ClusterState, Mapping[ObjectRef, tuple[Edge, ...]]] = WeakKeyDictionary()
-_FAILURES: WeakKeyDictionary[ClusterState, Mapping[ObjectRef, tuple[Failure, ...]]] = WeakKeyDictionary()
-
-
+@once_per_state
 def edges(state: ClusterState) -> Mapping[ObjectRef, tuple[Edge, ...]]:
     """Return the workloads that refer to each Service, grouped by Service.
 
     Workloads with zero replicas are ignored. The result is cached for each state.
     """
-    found = _EDGES.get(state)
-    if found is None:
-        found = _EDGES[state] = _grouped(_edges(state))
-    return found
+    return _grouped(_edges(state))
 
 
 def _edges(state: ClusterState) -> Iterator[tuple[ObjectRef, Edge]]:
@@ -279,11 +274,13 @@ def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
     The newest line of each log comes first. The result is cached for each state.
     """
     # Read the logs even on a cache hit, so that the state records that the calling rule uses logs.
-    logs = state.timed_logs
-    found = _FAILURES.get(state)
-    if found is None:
-        found = _FAILURES[state] = _grouped(_failures(state, logs))
-    return found
+    _ = state.timed_logs
+    return _all_failures(state)
+
+
+@once_per_state
+def _all_failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
+    return _grouped(_failures(state, state.timed_logs))
 
 
 def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple[ObjectRef, Failure]]:
@@ -387,14 +384,10 @@ def consumer_logs(state: ClusterState, consumers: Iterable[ClusterObject]) -> tu
     keys: list[LogKey] = []
     for consumer in {each.uid: each for each in consumers}.values():
         pods = [pod for pod in state.pods_of(consumer) if pod.text("status", "phase") in {"Running", "Pending"}]
-        for pod in sorted(pods, key=is_ready)[:1]:
+        for pod in sorted(pods, key=pod_ready)[:1]:
             for container in containers_of(pod):
                 if container.running:
                     keys.append(LogKey(pod=pod.ref, container=container.name, previous=False))
                 elif container.kind != "ephemeral" and container.last_terminated:
                     keys.append(LogKey(pod=pod.ref, container=container.name, previous=True))
     return tuple(keys)
-
-
-def is_ready(pod: ClusterObject) -> bool:
-    return text(pod.condition("Ready"), "status") == "True"

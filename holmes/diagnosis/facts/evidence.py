@@ -10,6 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import at, boolean, child, children, moment, text
 from holmes.kubernetes.kinds import WORKLOADS
@@ -110,7 +111,7 @@ def serves_elsewhere(pod: ClusterObject, state: ClusterState) -> bool:
     others = [each for each in state.pods_of(workload) if each is not pod and each.deleted is None]
     if workload.kind == "DaemonSet":
         others = [each for each in others if each.text("spec", "nodeName") == pod.text("spec", "nodeName")]
-    ready = sum(1 for each in others if text(each.condition("Ready"), "status") == "True")
+    ready = sum(1 for each in others if pod_ready(each))
     return ready >= max(1, wanted)
 
 

@@ -6,9 +6,9 @@ import ipaddress
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.templates import labels_of
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import at, child, children, integer, matches_selector, text, text_map, texts
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def applies(policy: ClusterObject, direction: Direction) -> bool:
     return direction == "Ingress" or policy.at("spec", "egress") is not None
 
 
-def selects(policy: ClusterObject, pod: ClusterObject) -> bool:
+def _selects(policy: ClusterObject, pod: ClusterObject) -> bool:
     """Return whether the policy selects the pod. Policies do not apply to pods in the host network."""
     return (
         policy.namespace == pod.namespace
@@ -198,7 +198,7 @@ def selected_by(state: ClusterState, policy: ClusterObject) -> tuple[ClusterObje
     pods = labels_of(state).pods
     wanted = text_map(policy.body, "spec", "podSelector", "matchLabels")
     candidates = pods.selected(policy.namespace, wanted) if wanted else pods.of(policy.namespace)
-    return tuple(pod for pod in candidates if selects(policy, pod))
+    return tuple(pod for pod in candidates if _selects(policy, pod))
 
 
 class Policies:
@@ -222,15 +222,10 @@ class Policies:
         return tuple(each for each in self._by_pod.get(pod.uid, ()) if applies(each, direction))
 
 
-_POLICIES: WeakKeyDictionary[ClusterState, Policies] = WeakKeyDictionary()
-
-
+@once_per_state
 def policies_of(state: ClusterState) -> Policies:
     """Return the policy index of a state. The index is cached for each state."""
-    found = _POLICIES.get(state)
-    if found is None:
-        found = _POLICIES[state] = Policies(state)
-    return found
+    return Policies(state)
 
 
 def is_blocked(state: ClusterState, connection: Connection, direction: Direction) -> bool:

@@ -109,7 +109,7 @@ def _told_by_kubelet(state: ClusterState, pod: ClusterObject, shortage: Shortage
 def _told_by_log(state: ClusterState, pod: ClusterObject, shortage: Shortage) -> Iterator[NodeUser]:
     """Yield the size that a running container without a limit reports in its newest line about it."""
     for container in containers_of(pod):
-        if not container.running or is_limited(container, shortage):
+        if not container.running or _is_limited(container, shortage):
             continue
         log = state.log_of(pod, container.name, previous=False) or ""
         for line in reversed(log.splitlines()[-_MOST_LINES:]):
@@ -147,7 +147,7 @@ def _bytes(match: re.Match[str]) -> Decimal:
     return Decimal(match["number"]) * Decimal(1024) ** _POWERS[match["unit"]]
 
 
-def is_limited(container: Container, shortage: Shortage) -> bool:
+def _is_limited(container: Container, shortage: Shortage) -> bool:
     """Return whether a limit keeps the container from using the whole node."""
     return at(container.spec, "resources", "limits", _RESOURCES[shortage]) is not None
 
@@ -158,7 +158,7 @@ def logs_of_users(state: ClusterState, node: ClusterObject, shortage: Shortage) 
         (not _writes_to_disk(pod, container), LogKey(pod=pod.ref, container=container.name, previous=False))
         for pod in pods_on(state, node)
         for container in containers_of(pod)
-        if container.running and not is_limited(container, shortage)
+        if container.running and not _is_limited(container, shortage)
     ]
     found.sort(key=lambda each: each[0])
     return tuple(key for _, key in found)[:_MOST_LOGS]

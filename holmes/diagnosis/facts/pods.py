@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.evidence import owner_words, shown, spec_field
+from holmes.diagnosis.facts.status import pod_ready
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import at, boolean, child, integer, text
 from holmes.values.findings import Evidence
 
@@ -29,7 +30,6 @@ _KINDS: Final[tuple[tuple[ContainerKind, str, str], ...]] = (
 )
 _SUFFIXES: Final = re.compile(r"\d{1,6}|[a-z0-9]{1,63}|[a-z0-9]{1,10}-[a-z0-9]{4,5}")
 """The end of a pod's name behind the name of its workload: an ordinal, or the suffixes of its controllers."""
-_TROUBLED: Final[WeakKeyDictionary[ClusterState, tuple[ClusterObject, ...]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,21 +111,19 @@ def containers_of(pod: ClusterObject) -> tuple[Container, ...]:
     return tuple(found)
 
 
+@once_per_state
 def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
     """Return the pods that are not ready, or have a container that is waiting, is not ready or has restarted.
 
     Pods within the grace period are included. Rules about failing containers check only these pods. The result is
     cached for each state.
     """
-    known = _TROUBLED.get(state)
-    if known is None:
-        known = _TROUBLED[state] = tuple(pod for pod in judged_pods(state, young=True) if not _plain(pod))
-    return known
+    return tuple(pod for pod in judged_pods(state, young=True) if not _plain(pod))
 
 
 def _plain(pod: ClusterObject) -> bool:
     """Return whether the pod and all its containers are ready, and no container is waiting or has restarted."""
-    if text(pod.condition("Ready"), "status") != "True":
+    if not pod_ready(pod):
         return False
     statuses = (*pod.children("status", "initContainerStatuses"), *pod.children("status", "containerStatuses"))
     return all(
@@ -164,7 +162,7 @@ def is_sick(state: ClusterState, workload: ClusterObject) -> bool:
         if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":
             continue
         restarted = any(container.restarts for container in containers_of(pod))
-        ready = text(pod.condition("Ready"), "status") == "True"
+        ready = pod_ready(pod)
         if (not ready and state.age_seconds(pod) >= state.grace_seconds) or restarted:
             return True
     return False

@@ -9,11 +9,11 @@ import re
 from collections import defaultdict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.custom_table import values_at
 from holmes.diagnosis.facts.nodes import UNINITIALIZED_TAINT
 from holmes.diagnosis.facts.quotas import exhausted_for
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import children, text, text_map, texts
 from holmes.values.findings import ObjectRef
 
@@ -146,14 +146,9 @@ def _name(each: ClusterObject, name: str) -> tuple[str, ...]:
     return (name.format(each.name),) if "{}" in name else tuple(values_at(each.body, name))
 
 
-_INDEXES: Final[WeakKeyDictionary[ClusterState, _Index]] = WeakKeyDictionary()
-
-
+@once_per_state
 def _index(state: ClusterState) -> _Index:
-    index = _INDEXES.get(state)
-    if index is None:
-        index = _INDEXES[state] = _Index(state)
-    return index
+    return _Index(state)
 
 
 def producers_of(state: ClusterState, ref: ObjectRef) -> tuple[ObjectRef, ...]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import at, child, children, text
 
 if TYPE_CHECKING:
@@ -143,19 +143,15 @@ def asking_container(pod: ClusterObject, resource: str) -> tuple[str, str] | Non
     return None if best is None else best[1:]
 
 
+@once_per_state
 def pods_by_node(state: ClusterState) -> dict[str, list[ClusterObject]]:
     """Return the scheduled pods that are not finished, by node name."""
-    found = _PLACED.get(state)
-    if found is None:
-        found = _PLACED[state] = defaultdict(list)
-        for pod in state.of("Pod"):
-            node = pod.text("spec", "nodeName")
-            if node and pod.text("status", "phase") not in {"Succeeded", "Failed"}:
-                found[node].append(pod)
+    found: dict[str, list[ClusterObject]] = defaultdict(list)
+    for pod in state.of("Pod"):
+        node = pod.text("spec", "nodeName")
+        if node and pod.text("status", "phase") not in {"Succeeded", "Failed"}:
+            found[node].append(pod)
     return found
-
-
-_PLACED: Final[WeakKeyDictionary[ClusterState, dict[str, list[ClusterObject]]]] = WeakKeyDictionary()
 
 
 def free(

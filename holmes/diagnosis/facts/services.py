@@ -6,12 +6,12 @@ import difflib
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
-from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.starts import start_of
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import labels_of
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import SERVICE_NAME, at, children, matches_map, moment, text, text_map
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
 
 
-_SLICES: WeakKeyDictionary[ClusterState, Mapping[tuple[str, str], tuple[ClusterObject, ...]]] = WeakKeyDictionary()
 _CONTROLLERS: Final = frozenset({"kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver"})
 
 
@@ -58,13 +57,16 @@ def pods_behind(state: ClusterState, service: ClusterObject) -> tuple[ClusterObj
 
 def slices_of(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
     """Return the EndpointSlices of the Service."""
-    slices = _SLICES.get(state)
-    if slices is None:
-        grouped: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
-        for each in state.of("EndpointSlice"):
-            grouped[each.namespace, each.labels.get(SERVICE_NAME, "")].append(each)
-        slices = _SLICES[state] = {key: tuple(group) for key, group in grouped.items()}
-    return slices.get((service.namespace, service.name), ())
+    return _slices(state).get((service.namespace, service.name), ())
+
+
+@once_per_state
+def _slices(state: ClusterState) -> Mapping[tuple[str, str], tuple[ClusterObject, ...]]:
+    """Return the EndpointSlices by the namespace and the name of their Service."""
+    grouped: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
+    for each in state.of("EndpointSlice"):
+        grouped[each.namespace, each.labels.get(SERVICE_NAME, "")].append(each)
+    return {key: tuple(group) for key, group in grouped.items()}
 
 
 def has_ready_endpoints(state: ClusterState, service: ClusterObject) -> bool:
@@ -82,7 +84,7 @@ def has_ready_endpoints(state: ClusterState, service: ClusterObject) -> bool:
     pods = pods_behind(state, service)
     if service.boolean("spec", "publishNotReadyAddresses") and pods:
         return True
-    return any(is_ready(pod) for pod in pods)
+    return any(pod_ready(pod) for pod in pods)
 
 
 def _serves(endpoint: Mapping[str, object]) -> bool:
@@ -100,7 +102,7 @@ def unready_seconds(state: ClusterState, pod: ClusterObject) -> float:
     if start_of(state, pod) is not None:
         return 0.0
     since = moment(text(pod.condition("Ready"), "lastTransitionTime"))
-    return state.now - (since if since is not None and not is_ready(pod) else pod.created)
+    return state.now - (since if since is not None and not pod_ready(pod) else pod.created)
 
 
 def edited_at(each: ClusterObject) -> float:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.crashes import unhealthy
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.probes import failures, probe_of, starting_until, verdict
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.unscheduled import NODE_GRACES, coming_node
 from holmes.kubernetes.fields import at, duration, moment, text, written
 
@@ -36,7 +37,7 @@ class Start:
 
 def start_of(state: ClusterState, pod: ClusterObject) -> Start | None:
     """Return what the pod is waiting for to start, or None if nothing shows that it is starting."""
-    until, node, pull = starting_until(state, pod), coming_node(state, pod), pull_of(state, pod)
+    until, node, pull = starting_until(state, pod), coming_node(state, pod), _pull_of(state, pod)
     if until:
         allowed = duration(until - pod.created)
         return Start(
@@ -52,7 +53,7 @@ def start_of(state: ClusterState, pod: ClusterObject) -> Start | None:
     return None
 
 
-def pull_of(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:
+def _pull_of(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:
     """Return the event with which the pull of an image began that has neither ended nor failed, or None."""
     for container in containers_of(pod):
         told = state.events_of(pod, "Pulling", "Pulled", "Failed", "BackOff")
@@ -68,7 +69,7 @@ _PULLS: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 def are_starting(state: ClusterState, workload: ClusterObject) -> bool:
     """Return whether all pods of the workload that are not ready wait for something that ends by itself."""
-    pods = [pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True"]
+    pods = [pod for pod in state.pods_of(workload) if not pod_ready(pod)]
     return bool(pods) and all(start_of(state, pod) is not None for pod in pods)
 
 

@@ -1,4 +1,4 @@
-"""Describes the state of an object in a few words, as `kubectl get` does."""
+"""Tells whether a pod is ready, and describes the state of an object in a few words, as `kubectl get` does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
 
 _STATES: Final = ("phase", "state", "health", "currentState")
+
+
+def pod_ready(pod: ClusterObject) -> bool:
+    """Return whether Services send requests to the pod: its condition Ready is True."""
+    return text(pod.condition("Ready"), "status") == "True"
 
 
 def status_of(each: ClusterObject) -> str:

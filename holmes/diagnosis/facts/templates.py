@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import child, matches_map, text_map
 from holmes.kubernetes.kinds import WORKLOADS
 
@@ -59,6 +59,26 @@ def template_of(workload: ClusterObject) -> PodTemplate:
     )
 
 
+def serving_workloads(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
+    """Return the outermost workloads whose pods a Service selects. A pod without an owner is its own workload."""
+    pods = state.selected("Pod", service.namespace, text_map(service.body, "spec", "selector"))
+    return tuple(dict.fromkeys(map(state.workload_of, pods)))
+
+
+def workloads_behind(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
+    """Return the workloads whose pods a Service selects, then those without such pods that have its labels."""
+    selector, serving = text_map(service.body, "spec", "selector"), serving_workloads(state, service)
+    others = (
+        each
+        for kind in WORKLOADS
+        for each in state.of(kind, service.namespace)
+        if (each.owner is None or each.owner.kind not in WORKLOADS)
+        and matches_map(selector, template_of(each).labels)
+        and state.workload_of(each) not in serving
+    )
+    return (*serving, *others)
+
+
 T = TypeVar("T")
 
 
@@ -97,12 +117,7 @@ class LabelIndex:
         )
 
 
-_INDEXES: WeakKeyDictionary[ClusterState, LabelIndex] = WeakKeyDictionary()
-
-
+@once_per_state
 def labels_of(state: ClusterState) -> LabelIndex:
     """Return the label index of a state. The index is cached for each state."""
-    index = _INDEXES.get(state)
-    if index is None:
-        index = _INDEXES[state] = LabelIndex(state)
-    return index
+    return LabelIndex(state)

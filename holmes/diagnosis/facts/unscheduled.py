@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.evidence import serves_elsewhere
@@ -25,6 +24,7 @@ from holmes.diagnosis.facts.nodes import (
 from holmes.diagnosis.facts.pods import judged_pods
 from holmes.diagnosis.facts.resources import allocatable, free, pods_by_node, requested
 from holmes.diagnosis.facts.templates import pod_templates
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import child, children, moment, text, texts
 
 if TYPE_CHECKING:
@@ -119,18 +119,13 @@ def unscheduled_for(state: ClusterState, reason: Reason) -> Iterator[Unscheduled
             yield found
 
 
+@once_per_state
 def unscheduled_pods(state: ClusterState) -> tuple[Unscheduled, ...]:
     """Return the pods that the scheduler could not place.
 
     Pods for which a cluster autoscaler has just requested a node are excluded. The result is cached for each state.
     """
-    found = _UNSCHEDULED.get(state)
-    if found is None:
-        found = _UNSCHEDULED[state] = tuple(_unscheduled_pods(state))
-    return found
-
-
-_UNSCHEDULED: Final[WeakKeyDictionary[ClusterState, tuple[Unscheduled, ...]]] = WeakKeyDictionary()
+    return tuple(_unscheduled_pods(state))
 
 
 def _unscheduled_pods(state: ClusterState) -> Iterator[Unscheduled]:
@@ -221,7 +216,7 @@ def is_kept_away(state: ClusterState, pod: ClusterObject, node: ClusterObject) -
     troubled = node.boolean("spec", "unschedulable") or any(map(is_trouble, taints))
     if not troubled or not chooses(spec, node) or not all(map(is_trouble, taints)):
         return False
-    return all(has_room(state, pod, node, resource) for resource in _RESOURCES)
+    return all(_has_room(state, pod, node, resource) for resource in _RESOURCES)
 
 
 def closed_nodes(
@@ -237,7 +232,7 @@ def closed_nodes(
     return found if all(found.values()) else {}
 
 
-def has_room(state: ClusterState, pod: ClusterObject, node: ClusterObject, resource: str) -> bool:
+def _has_room(state: ClusterState, pod: ClusterObject, node: ClusterObject, resource: str) -> bool:
     """Return whether the node has as much of a resource left as the pod requests."""
     wanted = requested(pod, resource)
     return wanted <= 0 or free((node,), pods_by_node(state), resource)[node.name] >= wanted

@@ -6,12 +6,12 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.unscheduled import claims_of
+from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import (
     DEFAULT_STORAGE_CLASS,
     STORAGE_CLASS,
@@ -65,19 +65,15 @@ def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterOb
             yield claim
 
 
+@once_per_state
 def pods_by_claim(state: ClusterState) -> dict[tuple[str, str], list[ClusterObject]]:
     """Return the unfinished pods that use each claim, grouped by the claim's namespace and name."""
-    found = _USERS.get(state)
-    if found is None:
-        found = _USERS[state] = defaultdict(list)
-        for pod in state.of("Pod"):
-            if pod.text("status", "phase") not in {"Succeeded", "Failed"}:
-                for _, name in claims_of(pod):
-                    found[pod.namespace, name].append(pod)
+    found: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
+    for pod in state.of("Pod"):
+        if pod.text("status", "phase") not in {"Succeeded", "Failed"}:
+            for _, name in claims_of(pod):
+                found[pod.namespace, name].append(pod)
     return found
-
-
-_USERS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], list[ClusterObject]]]] = WeakKeyDictionary()
 
 
 def template_of_claim(state: ClusterState, claim: ClusterObject) -> Template | None:

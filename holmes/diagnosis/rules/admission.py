@@ -12,9 +12,8 @@ from holmes.diagnosis.facts.admission import (
     backends,
     refused_with,
     webhooks,
-    workloads_behind,
 )
-from holmes.diagnosis.facts.templates import template_of
+from holmes.diagnosis.facts.templates import template_of, workloads_behind
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children, moment, text
 from holmes.values.findings import Evidence, ObjectRef
@@ -188,7 +187,7 @@ def aggregated_api(state: ClusterState) -> Iterator[Fault]:
 
 def _servers(state: ClusterState, service: ObjectRef) -> tuple[ObjectRef, ...]:
     found = state.find(service)
-    return (service, *workloads_behind(state, found)) if found is not None else ()
+    return (service, *(each.ref for each in workloads_behind(state, found))) if found is not None else ()
 
 
 def _api_severity(state: ClusterState, api: ClusterObject) -> Severity:

@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.custom_resources import describe
 from holmes.diagnosis.facts.fixes import scaled_up
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.producers import controllers_of
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment, text, texts
 from holmes.kubernetes.kinds import KINDS
@@ -59,7 +60,7 @@ def system_part(state: ClusterState) -> Iterator[Fault]:
     for ref, pods in troubled.items():
         part = state.find(ref)
         others = [pod for pod in state.pods_of(part) if pod not in pods] if part is not None else []
-        serving = any(text(pod.condition("Ready"), "status") == "True" for pod in others)
+        serving = any(pod_ready(pod) for pod in others)
         yield _part_down(state, ref, pods, serving=serving)
 
 

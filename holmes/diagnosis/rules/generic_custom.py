@@ -17,6 +17,7 @@ from holmes.diagnosis.facts.custom_resources import (
     is_paused,
     is_superseded,
     missing_object,
+    resource_of,
     trouble_of,
 )
 from holmes.diagnosis.facts.custom_table import row_of
@@ -172,14 +173,13 @@ def _hindered(state: ClusterState, each: ClusterObject) -> Iterator[Fault]:
 
 def _may_write_status(state: ClusterState, account: ObjectRef, each: ClusterObject) -> bool:
     """Return whether a Role allows exactly this kind's status, which only an operator of the kind needs."""
-    kind = each.kind.lower()
-    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith(("s", "x", "ch")) else f"{kind}s"
+    status = f"{resource_of(state, each.kind, each.group)}/status"
     for binding in (*state.of("RoleBinding", each.namespace), *state.of("ClusterRoleBinding")):
         subjects = ((text(one, "namespace"), text(one, "name")) for one in binding.children("subjects"))
         role = role_of(state, binding) if (account.namespace, account.name) in subjects else None
         for rule in role.children("rules") if role is not None else ():
             writes = {"update", "patch", "*"} & set(texts(rule, "verbs"))
-            if writes and each.group in texts(rule, "apiGroups") and f"{plural}/status" in texts(rule, "resources"):
+            if writes and each.group in texts(rule, "apiGroups") and status in texts(rule, "resources"):
                 return True
     return False
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import failures, is_ready
+from holmes.diagnosis.facts.edges import failures
 from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.producers import is_network_plugin
 from holmes.diagnosis.facts.services import has_ready_endpoints, unready_seconds
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _broken(state: ClusterState) -> Iterator[ClusterObject]:
     for plugin in state.of("DaemonSet"):
         if _COMPONENTS.match(plugin.name) or is_network_plugin(plugin):
             for pod in state.pods_of(plugin):
-                if pod.deleted is None and not is_ready(pod) and unready_seconds(state, pod) >= state.patience_seconds:
+                if pod.deleted is None and not pod_ready(pod) and unready_seconds(state, pod) >= state.patience_seconds:
                     yield pod
 
 

@@ -17,8 +17,8 @@ from holmes.diagnosis.facts.access_review import (
     role_of,
 )
 from holmes.diagnosis.facts.actors import who_changed
-from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.fixes import changed, corrected
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
@@ -98,7 +98,7 @@ _WITHOUT: Final = re.compile(
 
 def _does_without(line: str, pod: ClusterObject) -> bool:
     """Return whether the program says that it works without the permission, and its pod is ready."""
-    return _WITHOUT.search(line) is not None and is_ready(pod)
+    return _WITHOUT.search(line) is not None and pod_ready(pod)
 
 
 def _lost_lease(state: ClusterState, denial: Denial) -> bool:

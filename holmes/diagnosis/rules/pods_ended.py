@@ -10,6 +10,7 @@ from holmes.diagnosis.facts.evictions import RECENT_SECONDS, ended_at, own_limit
 from holmes.diagnosis.facts.evidence import event, field, owner_words, pod_words, serves_elsewhere, spec_field, value
 from holmes.diagnosis.facts.node_users import user_behind
 from holmes.diagnosis.facts.pods import container_field, containers_of
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment, text, texts
 from holmes.values.findings import ObjectRef
@@ -122,7 +123,7 @@ def _severity_of_repeated(workload: ClusterObject, state: ClusterState) -> Sever
     if workload.kind in {"Job", "CronJob"}:
         return "warning"
     pods = [pod for pod in state.pods_of(workload) if pod.deleted is None]
-    ready = sum(1 for pod in pods if text(pod.condition("Ready"), "status") == "True")
+    ready = sum(1 for pod in pods if pod_ready(pod))
     replicas = workload.integer("spec", "replicas") if workload.at("spec", "replicas") is not None else 1
     daemons = workload.kind == "DaemonSet"
     return (
@@ -292,7 +293,7 @@ def lost(state: ClusterState) -> Iterator[Fault]:
         name = pod.text("spec", "nodeName")
         if not name or pod.deleted is not None or pod.text("status", "phase") in {"Succeeded", "Failed"}:
             continue
-        if text(pod.condition("Ready"), "status") == "True" and pod.text("status", "phase") != "Unknown":
+        if pod_ready(pod) and pod.text("status", "phase") != "Unknown":
             continue
         if name in nodes:
             silent = nodes[name]

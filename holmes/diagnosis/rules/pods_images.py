@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.changes import ABSENT, last_rollout
 from holmes.diagnosis.facts.evidence import event, spec_field, value
 from holmes.diagnosis.facts.fixes import corrected, provided
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.typos import meant, nearest
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, text, texts
@@ -285,7 +286,7 @@ def _secrets_in_use(container: Container, state: ClusterState) -> str:
     for other in state.of("Pod", pod.namespace):
         images = [text(each, "image") for each in children(other.body, "spec", "containers")]
         others = {text(each, "name") for each in other.children("spec", "imagePullSecrets")} - own
-        works = text(other.condition("Ready"), "status") == "True"
+        works = pod_ready(other)
         if works and others and any(image.startswith(f"{registry}/") for image in images):
             return f"{said}, and {state.workload_of(other).ref} pulls from {registry} with {', '.join(sorted(others))}"
     return said

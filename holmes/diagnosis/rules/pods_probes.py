@@ -13,6 +13,7 @@ from holmes.diagnosis.facts.logs import last_words
 from holmes.diagnosis.facts.object_mentions import existing_in
 from holmes.diagnosis.facts.pods import container_words, containers_of, judged_pods, troubled_pods
 from holmes.diagnosis.facts.probes import WORDS, failures, probe_of, verdict
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import at, children, duration, integer, moment, text
@@ -204,7 +205,7 @@ def _probe_evidence(
 
 def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
     """Report readiness gates whose condition is not True although all containers are ready."""
-    if text(pod.condition("ContainersReady"), "status") != "True" or text(pod.condition("Ready"), "status") == "True":
+    if text(pod.condition("ContainersReady"), "status") != "True" or pod_ready(pod):
         return
     since = moment(text(pod.condition("ContainersReady"), "lastTransitionTime")) or pod.created
     if state.now - since < 2 * state.patience_seconds:

@@ -13,6 +13,7 @@ from holmes.diagnosis.facts.quotas import exhausted_for, hard_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.resources import quantity, violations
 from holmes.diagnosis.facts.services import nearest_workload
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
@@ -133,7 +134,7 @@ def pods_are_sick(state: ClusterState) -> Iterator[Fault]:
         if not budget.integer("status", "expectedPods") or healthy >= desired:
             continue
         pods = state.matched("Pod", budget.namespace, budget.child("spec", "selector"))
-        sick = [pod for pod in pods if text(pod.condition("Ready"), "status") != "True"]
+        sick = [pod for pod in pods if not pod_ready(pod)]
         old = [pod for pod in sick if state.now - _unready_since(pod) >= state.patience_seconds]
         if old:
             yield Fault(

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.evidence import event, field, value
 from holmes.diagnosis.facts.fixes import changed, relabelled, scaled_up
 from holmes.diagnosis.facts.logs import wanted_logs
@@ -21,6 +21,7 @@ from holmes.diagnosis.facts.services import (
     selector_of,
     unready_seconds,
 )
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import labels_of
 from holmes.diagnosis.facts.typos import hint
 from holmes.diagnosis.rule import Fault, Row
@@ -370,7 +371,7 @@ def local_policy_without_endpoint(state: ClusterState) -> Iterator[Fault]:
     for service in selecting_services(state):
         if service.text("spec", "internalTrafficPolicy") != "Local":
             continue
-        served = {pod.text("spec", "nodeName") for pod in pods_behind(state, service) if is_ready(pod)}
+        served = {pod.text("spec", "nodeName") for pod in pods_behind(state, service) if pod_ready(pod)}
         if not served:
             continue
         for edge in edges(state).get(service.ref, ()):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, newest_lines
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, newest_lines
 from holmes.diagnosis.facts.evidence import field, log_line, value
 from holmes.diagnosis.facts.line_kinds import reports_success
 from holmes.diagnosis.facts.services import selector_of, slices_of
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import workload_named
 from holmes.diagnosis.rule import Fault, Row
@@ -76,7 +77,7 @@ def _moved(state: ClusterState, service: ClusterObject, addresses: list[str]) ->
     """Return where the workload with the name of the Service runs, if none of the addresses is one of its pods."""
     workload = workload_named(state, service.ref)
     pods = state.pods_of(workload) if workload is not None else ()
-    found = [each for pod in pods if is_ready(pod) and (each := pod.text("status", "podIP"))]
+    found = [each for pod in pods if pod_ready(pod) and (each := pod.text("status", "podIP"))]
     if workload is None or not found or any(each.partition(":")[0] in found for each in addresses):
         return ""
     return f"; {workload.ref} has the address {', '.join(found[:_MOST])}"

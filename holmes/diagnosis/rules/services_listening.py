@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.evidence import log_line, value
 from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.network import container_ports, service_ports
 from holmes.diagnosis.facts.services import pods_behind, selecting_services
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import text
@@ -48,7 +49,7 @@ _MOST_PROOFS: Final = 1
 def listens_elsewhere(state: ClusterState) -> Iterator[Fault]:
     for service in selecting_services(state):
         refused = [each for each in failures(state).get(service.ref, ()) if each.kind == "refused"]
-        pods = [pod for pod in pods_behind(state, service) if is_ready(pod)] if refused else []
+        pods = [pod for pod in pods_behind(state, service) if pod_ready(pod)] if refused else []
         heard = [(pod, each) for pod in pods for each in _listening(state, pod)]
         for port in service_ports(service) if heard else ():
             lines = [each.line for each in refused if each.use.port in {port.port, None}]

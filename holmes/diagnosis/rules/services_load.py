@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.actors import last_write
-from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.evidence import field, shown
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.log_numbers import risen_numbers
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.services import is_headless, selecting_services, selector_of
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import matches_map, written
 from holmes.values.findings import Evidence
@@ -51,9 +51,9 @@ def one_pod_for_all(state: ClusterState) -> Iterator[Fault]:
         pinned, sticky = _pinned(state, service), service.text("spec", "sessionAffinity") == "ClientIP"
         if is_headless(service) or not (pinned or sticky):
             continue
-        pods = [pod for pod in state.selected("Pod", service.namespace, selector_of(service)) if is_ready(pod)]
+        pods = [pod for pod in state.selected("Pod", service.namespace, selector_of(service)) if pod_ready(pod)]
         for workload in dict.fromkeys(map(state.workload_of, pods)):
-            every = [pod for pod in state.pods_of(workload) if is_ready(pod)]
+            every = [pod for pod in state.pods_of(workload) if pod_ready(pod)]
             if len(every) > 1 and (pinned or len(pods) > 1):
                 yield from _loaded(state, service, workload, every)
 

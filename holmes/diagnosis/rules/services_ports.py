@@ -7,11 +7,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.fixes import retargeted
 from holmes.diagnosis.facts.network import container_ports, service_ports
 from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children
@@ -159,7 +160,7 @@ def _target(service: ClusterObject, port: ServicePort) -> Evidence:
 
 def _probe_ports(pod: ClusterObject) -> set[int]:
     """Return the numeric ports at which the probes of a ready pod succeed."""
-    if not is_ready(pod):
+    if not pod_ready(pod):
         return set()
     probes = (
         at(container, probe, how, "port")
@@ -187,7 +188,7 @@ def _refusals(
 
     Returns no lines if no pod is ready, because requests then fail at every port.
     """
-    if not any(is_ready(pod) for pod in pods):
+    if not any(pod_ready(pod) for pod in pods):
         return ()
     found = failures(state).get(service.ref, ())
     lines = [each.line for each in found if each.kind in {"refused", "failed"} and each.use.port in {port.port, None}]

@@ -7,11 +7,12 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.evidence import field, log_line, value
 from holmes.diagnosis.facts.network import container_ports, service_ports, target_ports
 from holmes.diagnosis.facts.pods import is_sick
 from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services, selector_of
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.services_ports import declared_ports, speaks_of
@@ -58,7 +59,7 @@ _FIRST_ERROR: Final = 400
 )
 def selector_too_broad(state: ClusterState) -> Iterator[Fault]:
     for service in selecting_services(state):
-        pods = [pod for pod in pods_behind(state, service) if is_ready(pod)]
+        pods = [pod for pod in pods_behind(state, service) if pod_ready(pod)]
         workloads = {state.workload_of(pod): pod for pod in reversed(pods)}
         if len(workloads) < 2 or is_headless(service):
             continue

@@ -18,6 +18,7 @@ from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.fixes import changed, scaled_up
 from holmes.diagnosis.facts.pods import is_sick
 from holmes.diagnosis.facts.starts import are_starting
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, moment, text, text_map
@@ -48,7 +49,7 @@ def wanted_replicas(workload: ClusterObject) -> int:
 
 def sick_pods(state: ClusterState, workload: ClusterObject) -> tuple[ObjectRef, ...]:
     """Return the pods of a workload that are not ready. Their faults explain the fault of the workload."""
-    pods = (pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True")
+    pods = (pod for pod in state.pods_of(workload) if not pod_ready(pod))
     return tuple(pod.ref for pod in islice(pods, _MOST_PODS))
 
 

@@ -8,9 +8,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.edges import consumer_logs, failures, is_ready
+from holmes.diagnosis.facts.edges import consumer_logs, failures
 from holmes.diagnosis.facts.fixes import changed
 from holmes.diagnosis.facts.starts import are_starting
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
@@ -150,7 +151,7 @@ def headless_service_missing(state: ClusterState) -> Iterator[Fault]:
             f"its pods{hint(name, existing)}",
             evidence=(evidence.field(workload, "spec", "serviceName"), *lines[:1]),
             next_check=f"kubectl -n {namespace} get service",
-            logs=consumer_logs(state, [workload]) if not all(map(is_ready, state.pods_of(workload))) else (),
+            logs=consumer_logs(state, [workload]) if not all(map(pod_ready, state.pods_of(workload))) else (),
         )
 
 
@@ -178,7 +179,7 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
         desired, ready = workload.integer("status", "desiredNumberScheduled"), workload.integer("status", "numberReady")
         if workload.deleted is not None or ready >= desired or state.age_seconds(workload) < state.grace_seconds:
             continue
-        bad = [pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True"]
+        bad = [pod for pod in state.pods_of(workload) if not pod_ready(pod)]
         if bad and not any(state.age_seconds(pod) >= state.patience_seconds for pod in bad):
             continue
         if are_starting(state, workload):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.admission import webhooks
-from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.fixes import changed, command, restarted
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.resources import quantity
 from holmes.diagnosis.facts.services import unready_seconds
 from holmes.diagnosis.facts.stale_settings import stale_settings
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import wanted_replicas
 from holmes.kubernetes.fields import at, child, duration, integer, text
@@ -83,7 +83,7 @@ def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:
             continue
         old = _old_pods(state, workload)
         if old:
-            healthy = all(text(pod.condition("Ready"), "status") == "True" for pod in state.pods_of(workload))
+            healthy = all(pod_ready(pod) for pod in state.pods_of(workload))
             yield Fault(
                 subject=workload.ref,
                 severity="info" if healthy else None,
@@ -128,7 +128,7 @@ def stays_old(state: ClusterState) -> Iterator[Fault]:
     for workload in (*state.of("StatefulSet"), *state.of("DaemonSet")):
         why = _keeps_old(workload)
         for pod in _old_pods(state, workload) if why and workload.deleted is None else ():
-            if unready_seconds(state, pod) < 2 * state.patience_seconds or is_ready(pod):
+            if unready_seconds(state, pod) < 2 * state.patience_seconds or pod_ready(pod):
                 continue
             look = f"kubectl -n {workload.namespace} get pods -L {_HASH}"
             yield Fault(

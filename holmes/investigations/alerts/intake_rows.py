@@ -108,7 +108,7 @@ class StoredOtherAlerts:
         return next((InvestigationId(row[1]) for row in rows if row[0] not in self._fingerprints), None)
 
 
-def facts_row(alert: Alert) -> dict[str, object]:
+def _facts_row(alert: Alert) -> dict[str, object]:
     """Return the columns that `StoredOtherAlerts` queries."""
     facts = facts_of(alert)
     severity = facts.severity and shortened(facts.severity, _MOST_SEVERITY_CHARACTERS, mark="")
@@ -242,7 +242,7 @@ def _write_incidents(connection: Connection, changes: IntakeChanges) -> None:
 
 def _write_alerts(connection: Connection, changes: IntakeChanges) -> None:
     if changes.new_alerts:
-        connection.execute(insert(ALERTS), [_alert_row(each) | facts_row(each.alert) for each in changes.new_alerts])
+        connection.execute(insert(ALERTS), [_alert_row(each) | _facts_row(each.alert) for each in changes.new_alerts])
     if changes.changed_alerts:
         # The columns of `facts_row` do not change, because alerts with the same fingerprint have the same labels.
         rows = [_alert_row(each) for each in changes.changed_alerts]

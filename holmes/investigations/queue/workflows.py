@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-QUEUE: Final = "holmes-investigations"
+_QUEUE: Final = "holmes-investigations"
 _APPLICATION: Final = "holmes"
 _JOURNAL_VERSION: Final = "1"
 _ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
@@ -86,7 +86,7 @@ class Workflows:
         with self._translated_errors():
             abandoned = self._abandoned(alive)
             if abandoned:
-                self._running.dbos.resume_workflows(abandoned, queue_name=QUEUE)
+                self._running.dbos.resume_workflows(abandoned, queue_name=_QUEUE)
             return len(abandoned)
 
     async def ended(self, workflow_ids: Sequence[str]) -> frozenset[str]:
@@ -132,7 +132,7 @@ class Workflows:
 
     def _abandoned(self, alive: frozenset[str]) -> list[str]:
         dbos = self._running.dbos
-        pending = dbos.list_workflows(status="PENDING", queue_name=QUEUE, load_input=False, load_output=False)
+        pending = dbos.list_workflows(status="PENDING", queue_name=_QUEUE, load_input=False, load_output=False)
         return [each.workflow_id for each in pending if each.executor_id and each.executor_id not in alive]
 
     def _ended(self, workflow_ids: tuple[str, ...]) -> frozenset[str]:
@@ -176,12 +176,12 @@ def _launch(settings: WorkflowSettings, loop: asyncio.AbstractEventLoop) -> _Lau
 
     def enqueue(workflow_id: str, argument: str) -> None:
         with SetWorkflowID(workflow_id):
-            DBOS.enqueue_workflow(QUEUE, investigate, argument)
+            DBOS.enqueue_workflow(_QUEUE, investigate, argument)
 
     DBOS.launch()
     _quieten()
     DBOS.register_queue(
-        QUEUE,
+        _QUEUE,
         worker_concurrency=settings.concurrency,
         polling_interval_sec=_POLL_SECONDS,
         on_conflict="always_update",

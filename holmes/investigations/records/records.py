@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 SECONDS_PER_DAY = 86_400
 SECONDS_PER_HOUR = 3_600
-MOST_ALERTS_SHOWN: Final = 200
+_MOST_ALERTS_SHOWN: Final = 200
 _CANCELLED = "cancelled"
 _UNFINISHED = ("queued", "running")
 
@@ -202,7 +202,7 @@ class IncidentQuery:
     limit: int = 50
 
 
-EVERY_INCIDENT = IncidentQuery()
+_EVERY_INCIDENT = IncidentQuery()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +264,7 @@ class IncidentRecords:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def list(self, query: IncidentQuery = EVERY_INCIDENT) -> ListedIncidents:
+    async def list(self, query: IncidentQuery = _EVERY_INCIDENT) -> ListedIncidents:
         """List the incidents that match `query`, most recently changed first."""
         return await self._database.read(lambda connection: list_incidents(connection, query))
 
@@ -274,7 +274,7 @@ class IncidentRecords:
         row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else record_of(Incident, row)
 
-    async def alerts(self, identity: IncidentId, *, limit: int = MOST_ALERTS_SHOWN) -> tuple[KnownAlert, ...]:
+    async def alerts(self, identity: IncidentId, *, limit: int = _MOST_ALERTS_SHOWN) -> tuple[KnownAlert, ...]:
         """Read the alerts of an incident. Firing alerts come first, then resolved alerts.
 
         Both groups are in order of arrival.
@@ -293,7 +293,7 @@ class IncidentRecords:
 
     async def close(self, identity: IncidentId) -> bool:
         """Close an incident at the user's request (see `close_by_hand`). Returns false if it is not open."""
-        return await self._database.transaction(lambda connection: close_by_hand(connection, identity, time.time()))
+        return await self._database.transaction(lambda connection: _close_by_hand(connection, identity, time.time()))
 
 
 def spent_today(connection: Connection) -> float:
@@ -342,7 +342,7 @@ async def close_stale(database: Database, *, stale_seconds: float, listening_sec
     return await database.transaction(lambda connection: _close_stale(connection, stale_seconds, time.time()))
 
 
-def close_by_hand(connection: Connection, identity: IncidentId, now: float) -> bool:
+def _close_by_hand(connection: Connection, identity: IncidentId, now: float) -> bool:
     """Close an open incident within a transaction. Returns false if it is not open.
 
     Its alerts count as resolved until they fire again.

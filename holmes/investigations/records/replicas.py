@@ -114,14 +114,14 @@ def single_owner(database: Database) -> Iterator[None]:
         yield
 
 
-KEY_BYTES = 32
+_KEY_BYTES = 32
 
 
 async def shared_key(database: Database, name: str) -> bytes:
     """Read the key `name`, which is 32 random bytes and is created on first use. Raises `DatabaseUnavailable`."""
 
     def read(connection: Connection) -> bytes:
-        insert_once(connection, KEYS, {"name": name, "value": os.urandom(KEY_BYTES)})
+        insert_once(connection, KEYS, {"name": name, "value": os.urandom(_KEY_BYTES)})
         return bytes(connection.execute(select(KEYS.c.value).where(KEYS.c.name == name)).scalar_one())
 
     return await database.transaction(read)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from holmes.values.messages import ToolCallId
 
 
-ID_CHARACTERS = 16
-MOST_BYTES = 256 * 1024 * 1024
+_ID_CHARACTERS = 16
+_MOST_BYTES = 256 * 1024 * 1024
 
 
 class DatabaseResultStore:
@@ -42,9 +42,9 @@ class DatabaseResultStore:
 
     async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:  # noqa: ARG002  the protocol's parameters
         """Store `content`. Raises `ResultStoreError` if `content` exceeds 256 MiB or the database fails."""
-        if len(content) > MOST_BYTES:
+        if len(content) > _MOST_BYTES:
             raise ResultStoreError(f"a result of {len(content):,} bytes is too large for the database")
-        identity = ResultId(hashlib.sha256(content).hexdigest()[:ID_CHARACTERS])
+        identity = ResultId(hashlib.sha256(content).hexdigest()[:_ID_CHARACTERS])
         now = time.time()
         values = {
             "id": identity,

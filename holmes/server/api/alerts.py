@@ -18,7 +18,7 @@ from holmes.investigations.records.values import AlertGroup
 from holmes.server.errors import ApiError, documented
 from holmes.server.security import require_webhook_key
 
-SOURCE: Final = "alertmanager"
+_SOURCE: Final = "alertmanager"
 _EXAMPLE: Final = {
     "version": "4",
     "groupKey": '{}:{alertname="KubePodCrashLooping"}',
@@ -82,7 +82,7 @@ def router(service: Service) -> APIRouter:
         group = await asyncio.to_thread(_read, await request.body(), service)
         if group.truncated:
             _log.warning("Alertmanager omitted %d alerts; increase max_alerts in its webhook_config", group.truncated)
-        receipt = await service.intake.take(group, SOURCE)
+        receipt = await service.intake.take(group, _SOURCE)
         counts = receipt.counts
         service.metrics.alerts_received(
             firing=sum(alert.status == "firing" for alert in group.alerts),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message, ToolCall
 
 MAX_IMAGES: Final = 20
-MAX_IMAGE_BYTES: Final = 5_000_000
+_MAX_IMAGE_BYTES: Final = 5_000_000
 _KINDS: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -63,8 +63,8 @@ def _image(entry: JsonValue, place: str) -> Image:
         data = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
         raise ImageError(f"{place}: the image is not valid base64") from None
-    if len(data) > MAX_IMAGE_BYTES:
-        raise ImageError(f"{place}: the image is larger than {MAX_IMAGE_BYTES:,} bytes")
+    if len(data) > _MAX_IMAGE_BYTES:
+        raise ImageError(f"{place}: the image is larger than {_MAX_IMAGE_BYTES:,} bytes")
     return Image(data=data, media_type=_media_type(data, place))
 
 

@@ -221,7 +221,7 @@ class ChatRuns:
         )
         try:
             await self._open(run)
-        except BaseException:
+        except BaseException:  # also a cancelled request, because nothing else releases the place
             release()
             raise
         self._runs[identity] = run

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
     from holmes.values.messages import Message, Part, ToolCall
 
-MAX_MESSAGES: Final = 5_000
+_MAX_MESSAGES: Final = 5_000
 FIELD: Final = "holmes"
 _PENDING: Final = "pending"
 _IDENTITY: Final = frozenset({"role", "call_id", "tool_name"})
@@ -78,8 +78,8 @@ class ConversationCodec:
 
     def decode(self, items: Sequence[Mapping[str, JsonValue]]) -> Conversation:
         """Decode the conversation that a client sent. Raises `ConversationError`."""
-        if len(items) > MAX_MESSAGES:
-            raise ConversationError(f"conversation_history has more than {MAX_MESSAGES:,} messages")
+        if len(items) > _MAX_MESSAGES:
+            raise ConversationError(f"conversation_history has more than {_MAX_MESSAGES:,} messages")
         reading = _Reading(self, items)
         while reading.position < len(items):
             reading.take()

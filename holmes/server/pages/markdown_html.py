@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from holmes.evidence import Marker
 
-MAX_CHARACTERS: Final = 200_000
+_MAX_CHARACTERS: Final = 200_000
 _MARKER: Final = re.compile(r"\[\[[^\]\n]{1,196}\]\]")
 _NUMBERS: Final = "citations"
 # fmt: off
@@ -52,7 +52,7 @@ class RenderedAnswer:
 def render_answer(text: str) -> RenderedAnswer:
     """Convert an answer to HTML. Never raises. Text beyond 200,000 characters is cut."""
     numbers: dict[Marker, int] = {}
-    html = _MARKDOWN.render(visible(shortened(text, MAX_CHARACTERS, mark="")), {_NUMBERS: numbers})
+    html = _MARKDOWN.render(visible(shortened(text, _MAX_CHARACTERS, mark="")), {_NUMBERS: numbers})
     clean = nh3.clean(
         html,
         tags=set(_TAGS),

@@ -54,10 +54,10 @@ class IncidentFigures:
     state: InvestigationState | None = None
 
 
-NO_FIGURES = IncidentFigures()
+_NO_FIGURES = IncidentFigures()
 
 
-def count_open(connection: Connection) -> int:
+def _count_open(connection: Connection) -> int:
     """Count the open incidents."""
     counting = select(func.count()).select_from(INCIDENTS).where(INCIDENTS.c.state == "open")
     return int(connection.execute(counting).scalar() or 0)
@@ -95,7 +95,7 @@ def figures_of(connection: Connection, ids: Sequence[IncidentId]) -> Mapping[str
     return found
 
 
-PAGE_ROWS: Final = 50
+_PAGE_ROWS: Final = 50
 _RECENT_ROWS = 10
 _TEXT_CHARACTERS = 200
 _STATES: Final[tuple[InvestigationState, ...]] = get_args(InvestigationState)
@@ -131,7 +131,7 @@ def list_routes(routes: APIRouter, service: Service) -> None:
             severity=severity.strip()[:_TEXT_CHARACTERS] or None,
             text=text or None,
             after=position_of(after),
-            limit=PAGE_ROWS,
+            limit=_PAGE_ROWS,
         )
         is_first = not (text or severity or after) and query.state == "open"
         # All queries run in one transaction, because each transaction waits for its turn.
@@ -139,7 +139,7 @@ def list_routes(routes: APIRouter, service: Service) -> None:
         chosen = {"state": query.state or "all", "severity": query.severity or "", "q": text}
         return render(
             "incidents.html.jinja2",
-            incidents=[(incident, read.figures.get(incident.id, NO_FIGURES)) for incident in read.listed.incidents],
+            incidents=[(incident, read.figures.get(incident.id, _NO_FIGURES)) for incident in read.listed.incidents],
             recent=read.recent,
             chosen=chosen,
             filtered=bool(text or severity or after),
@@ -155,7 +155,7 @@ def list_routes(routes: APIRouter, service: Service) -> None:
             source=origin or None,
             text=text or None,
             before=InvestigationId(after) if after.isalnum() and after.isascii() else None,
-            limit=PAGE_ROWS + 1,
+            limit=_PAGE_ROWS + 1,
         )
         listed, strip = await service.database.read(
             lambda connection: (list_investigations(connection, query), _strip(connection))
@@ -163,11 +163,11 @@ def list_routes(routes: APIRouter, service: Service) -> None:
         chosen = {"state": query.state or "", "q": text, "source": origin}
         return render(
             "investigations.html.jinja2",
-            investigations=listed[:PAGE_ROWS],
+            investigations=listed[:_PAGE_ROWS],
             states=_STATES,
             chosen=chosen,
             filtered=bool(text or origin or query.state or after),
-            older=_older(chosen, listed[PAGE_ROWS - 1].id) if len(listed) > PAGE_ROWS else None,
+            older=_older(chosen, listed[_PAGE_ROWS - 1].id) if len(listed) > _PAGE_ROWS else None,
             **_common(service, strip),
         )
 
@@ -188,7 +188,9 @@ def _read(connection: Connection, query: IncidentQuery, *, with_recent: bool) ->
 
 
 def _strip(connection: Connection) -> _Strip:
-    return _Strip(open_incidents=count_open(connection), spent=spent_today(connection), queue=queue_figures(connection))
+    return _Strip(
+        open_incidents=_count_open(connection), spent=spent_today(connection), queue=queue_figures(connection)
+    )
 
 
 def _common(service: Service, strip: _Strip) -> dict[str, object]:

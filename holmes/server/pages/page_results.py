@@ -79,7 +79,7 @@ class ResultPages:
         """Render only the cited lines, as part of another page."""
         cited = cited_range(lines) or (1, 1)
         try:
-            shown = await self._outputs.show(identity, lambda content, _stored: cited_window(content, cited))
+            shown = await self._outputs.show(identity, lambda content, _stored: _cited_window(content, cited))
         except ResultStoreError as error:
             return render("lines_part.html.jinja2", lines=(), reason=_reason(error))
         return render("lines_part.html.jinja2", lines=shown, reason="The result does not have these lines.")
@@ -114,7 +114,7 @@ def _reason(error: ResultStoreError) -> str:
     return str(error).partition(";")[0]
 
 
-WINDOW_LINES: Final = 400
+_WINDOW_LINES: Final = 400
 _LINES_BEFORE = 30
 _LINE_CHARACTERS = 2_000
 _CITED_LINE_CHARACTERS = 20_000
@@ -173,12 +173,12 @@ def window_of(content: bytes, cited: tuple[int, int] | None, first: int | None =
         total_lines=text.total_lines,
         first=begin,
         last=end,
-        earlier=max(1, begin - WINDOW_LINES) if begin > 1 else None,
+        earlier=max(1, begin - _WINDOW_LINES) if begin > 1 else None,
         later=end + 1 if lines and end < text.total_lines else None,
     )
 
 
-def cited_window(content: bytes, cited: tuple[int, int]) -> tuple[LineView, ...]:
+def _cited_window(content: bytes, cited: tuple[int, int]) -> tuple[LineView, ...]:
     """Read only the cited lines, for the evidence below an answer. The function is CPU-bound."""
     return tuple(_bounded(NumberedText(content), cited[0], cited, stop=cited[1]))
 
@@ -189,7 +189,7 @@ def _bounded(
     """Yield lines from `begin` until the page is full. The first line is always included."""
     shown = 0
     first, last = cited or (0, -1)
-    for offset, line in enumerate(text.lines(begin, min(stop or begin + WINDOW_LINES - 1, begin + WINDOW_LINES - 1))):
+    for offset, line in enumerate(text.lines(begin, min(stop or begin + _WINDOW_LINES - 1, begin + _WINDOW_LINES - 1))):
         number = begin + offset
         is_cited = first <= number <= last
         limit = _CITED_LINE_CHARACTERS if is_cited else _LINE_CHARACTERS

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 def router(service: Service) -> APIRouter:
     whole = APIRouter(include_in_schema=False, route_class=PageRoute)
-    whole.include_router(open_routes(service))
+    whole.include_router(_open_routes(service))
     whole.include_router(inside_routes(service))
     compile_templates()
     return whole
 
 
-def open_routes(service: Service) -> APIRouter:
+def _open_routes(service: Service) -> APIRouter:
     """Create the routes that require no login: the login form and static files."""
     routes = APIRouter(route_class=PageRoute)
     login_routes(routes, service.settings.server)

@@ -126,7 +126,7 @@ def json_map(text: str) -> JsonMap:
     return value if isinstance(value, dict) else {}
 
 
-def map_in(data: JsonMap, name: str) -> JsonMap:
+def _map_in(data: JsonMap, name: str) -> JsonMap:
     """Return the object in the field `name`, or an empty mapping."""
     value = data.get(name)
     return value if isinstance(value, dict) else {}
@@ -141,7 +141,7 @@ def text_in(data: JsonMap, *names: str) -> str:
     return ""
 
 
-def number_in(data: JsonMap, *names: str) -> float | None:
+def _number_in(data: JsonMap, *names: str) -> float | None:
     """Return the first number from 0 to a billion in the fields `names`, or None if no field contains one."""
     for name in names:
         value = data.get(name)
@@ -183,7 +183,7 @@ def _tool_finished(timeline: Timeline, event: _Event) -> None:
     result = result_of(event.data)
     name = text_in(event.data, "name", "tool_name")
     title = text_in(event.data, "description") or text_in(result, "invocation") or name
-    seconds = number_in(result, "elapsed_seconds")
+    seconds = _number_in(result, "elapsed_seconds")
     key = _call_key(event.data, "tool_call_id", "id")
     step = event.step(key, "tool", title, before_seconds=seconds or 0.0)
     status = text_in(result, "status")
@@ -211,9 +211,9 @@ def _thought(timeline: Timeline, event: _Event) -> None:
 
 
 def _tokens(timeline: Timeline, event: _Event) -> None:
-    metadata = map_in(event.data, "metadata")
-    held, window = number_in(map_in(metadata, "tokens"), "total_tokens"), number_in(metadata, "max_tokens")
-    cost = number_in(map_in(metadata, "costs"), "total_cost")
+    metadata = _map_in(event.data, "metadata")
+    held, window = _number_in(_map_in(metadata, "tokens"), "total_tokens"), _number_in(metadata, "max_tokens")
+    cost = _number_in(_map_in(metadata, "costs"), "total_cost")
     timeline.gauges = Gauges(
         tokens=int(held or 0),
         max_tokens=int(window or 0),
@@ -224,11 +224,11 @@ def _tokens(timeline: Timeline, event: _Event) -> None:
 
 
 def _answered(timeline: Timeline, event: _Event) -> None:
-    citations = map_in(event.data, "metadata").get("citations")
+    citations = _map_in(event.data, "metadata").get("citations")
     for each in citations if isinstance(citations, list) else ():
         fields = each if isinstance(each, dict) else {}
         missing = fields.get("missing")
-        first, last = number_in(fields, "first_line"), number_in(fields, "last_line")
+        first, last = _number_in(fields, "first_line"), _number_in(fields, "last_line")
         if first and last:
             marker = Marker(
                 result_id=ResultId(text_in(fields, "result_id")),
@@ -253,8 +253,8 @@ def _line(kind: StepKind, words: Callable[[JsonMap], str]) -> Callable[[Timeline
 
 
 def _compacted(data: JsonMap) -> str:
-    metadata = map_in(data, "metadata")
-    before, after = number_in(metadata, "tokens_before"), number_in(metadata, "tokens_after")
+    metadata = _map_in(data, "metadata")
+    before, after = _number_in(metadata, "tokens_before"), _number_in(metadata, "tokens_after")
     if before and after:
         return f"Conversation compacted from {count(before)} to {count(after)} tokens"
     return text_in(data, "content") or "Conversation compacted"

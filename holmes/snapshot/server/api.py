@@ -225,7 +225,7 @@ def _posted(request: ApiRequest) -> JsonObject:
 _DEFAULT_SECONDS = 300.0
 
 
-async def watch_events(objects: ObjectAnswers, request: ObjectRequest, closing: asyncio.Event) -> AsyncIterator[bytes]:
+async def _watch_events(objects: ObjectAnswers, request: ObjectRequest, closing: asyncio.Event) -> AsyncIterator[bytes]:
     """Send the events of a watch, one JSON document per line. Raises `ApiFailure` for a selector that is not valid."""
     query = request.query
     initial = query.get("sendInitialEvents", "") in {"true", "1"}
@@ -292,7 +292,7 @@ class SnapshotApp:
                 response.headers["Allow"] = failure.allow
             return response
         if isinstance(answer, Watch):
-            events = watch_events(self._api.objects, answer.request, self._closing)
+            events = _watch_events(self._api.objects, answer.request, self._closing)
             return StreamingResponse(events, media_type="application/json")
         return _whole(answer, request.method)
 

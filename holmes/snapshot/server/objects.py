@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from holmes.snapshot.server.responses import Form
     from holmes.values.json_types import JsonObject
 
-CORE_EVENTS: Final = ("", "events")
-NEW_EVENTS: Final = ("events.k8s.io", "events")
+_CORE_EVENTS: Final = ("", "events")
+_NEW_EVENTS: Final = ("events.k8s.io", "events")
 _RENAMED: Final = {
     "involvedObject": "regarding",
     "message": "note",
@@ -39,11 +39,11 @@ _RENAMED: Final = {
 }
 
 
-def is_new_event(kind: ResourceType) -> bool:
-    return (kind.group, kind.plural) == NEW_EVENTS
+def _is_new_event(kind: ResourceType) -> bool:
+    return (kind.group, kind.plural) == _NEW_EVENTS
 
 
-def new_event(event: JsonObject) -> JsonObject:
+def _new_event(event: JsonObject) -> JsonObject:
     """Convert a core event to `events.k8s.io/v1`."""
     return {_RENAMED.get(key, key): value for key, value in event.items()}
 
@@ -208,11 +208,11 @@ class ObjectAnswers:
         return {**item, "apiVersion": kind.group_version} if "apiVersion" in item else item
 
     def _in_words_of(self, kind: ResourceType, item: JsonObject) -> JsonObject:
-        return new_event(item) if is_new_event(kind) else item
+        return _new_event(item) if _is_new_event(kind) else item
 
     def _recorded(self, kind: ResourceType, namespace: str) -> Sequence[JsonObject]:
         """Return all objects of `kind`. Raises `ApiFailure` if they were not recorded, or not in `namespace`."""
-        key = CORE_EVENTS if is_new_event(kind) else (kind.group, kind.plural)
+        key = _CORE_EVENTS if _is_new_event(kind) else (kind.group, kind.plural)
         missed = next((each for each in self._recording.unread if _concerns(each, key, namespace)), None)
         if missed is not None:
             raise not_recorded(*key, f"it could not be recorded: {missed.reason}")
@@ -224,7 +224,7 @@ class ObjectAnswers:
         return recorded.items
 
     def _check_version(self, kind: ResourceType, recorded: ResourceType) -> None:
-        if kind.version == recorded.version or is_new_event(kind) or self._definition(kind):
+        if kind.version == recorded.version or _is_new_event(kind) or self._definition(kind):
             return
         message = f"{kind.qualified} were recorded as {recorded.group_version}, not as {kind.group_version}"
         raise ApiFailure(404, "NotFound", message)

@@ -39,7 +39,7 @@ def layout_of(recording: Recording, kind: ResourceType) -> Layout:
         return built_in
     for definition in recording.items("apiextensions.k8s.io", "customresourcedefinitions"):
         if crd_of(definition) == (kind.group, kind.plural):
-            return custom_layout(definition, kind.version)
+            return _custom_layout(definition, kind.version)
     return _PLAIN
 
 
@@ -150,7 +150,7 @@ def _literal(text: str) -> JsonValue:
 _AGE_ONLY: Final = Layout(columns=columns("Name", "Age:date"), cells=lambda item, now: [name_of(item), age(item, now)])
 
 
-def custom_layout(definition: JsonObject, version: str) -> Layout:
+def _custom_layout(definition: JsonObject, version: str) -> Layout:
     """Create the layout from the printer columns of one version of a CustomResourceDefinition."""
     versions = children(definition, "spec", "versions")
     entry = next((each for each in versions if text(each, "name") == version), {})

@@ -42,14 +42,14 @@ def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) 
 
     If `resource` is not found, raises `ToolError` with the most similar name.
     """
-    about = find_object(state, resource, namespaces)
+    about = _find_object(state, resource, namespaces)
     lines = [f"{about.ref}: {status_of(about)}, age {duration(state.age_seconds(about))}"]
     for title, found in (
         ("owned by", _names([state.workload_of(about)] if state.workload_of(about) is not about else [])),
         ("owns", _names(each for each in state.owned_by(about) if each.kind != "Pod")),
         ("pods", _names(_pods(state, about))),
         ("selected by", _names(_in_front(state, about))),
-        ("uses", references_of(state, about)),
+        ("uses", _references_of(state, about)),
         ("used by", _names(_users(state, about))),
         ("changed in the last 24 h", _changes(state, about)),
         ("events", _events(state, about)),
@@ -63,7 +63,7 @@ def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) 
     return "\n".join(lines)
 
 
-def find_object(state: ClusterState, resource: str, namespaces: Sequence[str]) -> ClusterObject:
+def _find_object(state: ClusterState, resource: str, namespaces: Sequence[str]) -> ClusterObject:
     """Find an object by `kind/name` or name. Raises `ToolError` if it is not found."""
     kind, slash, name = resource.partition("/")
     kinds = [_kind(kind, state)] if slash else [*WORKLOADS, "Pod", "Service", "Ingress", "Node"]
@@ -150,7 +150,7 @@ def _users(state: ClusterState, about: ClusterObject) -> list[ClusterObject]:
         workload
         for kind in (*WORKLOADS, "Pod")
         for workload in state.of(kind, about.namespace)
-        if workload.owner is None and any(line.startswith(wanted) for line in references_of(state, workload))
+        if workload.owner is None and any(line.startswith(wanted) for line in _references_of(state, workload))
     ]
 
 
@@ -171,7 +171,7 @@ def _events(state: ClusterState, about: ClusterObject) -> list[str]:
     ]
 
 
-def references_of(state: ClusterState, about: ClusterObject) -> tuple[str, ...]:
+def _references_of(state: ClusterState, about: ClusterObject) -> tuple[str, ...]:
     """Return a line such as `ConfigMap shop/settings: missing` for each object that the pod template refers to."""
     if about.kind not in (*WORKLOADS, "Pod"):
         return ()

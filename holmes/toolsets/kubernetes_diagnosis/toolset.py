@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
 RELATED_TOOL: Final = "kubernetes_related"
-DEFAULT_MAX_TOKENS: Final = 4_000
+_DEFAULT_MAX_TOKENS: Final = 4_000
 _LEAST_TOKENS, _MOST_TOKENS = 500, 100_000
 _SHORT_CHARACTERS: Final = 200
 _FEW_PIECES: Final = 4
@@ -67,11 +67,11 @@ DIAGNOSE: Final = Tool(
             name="max_tokens",
             schema=ParameterSchema(types=("integer",), description="Maximum size of the result, in tokens"),
             required=False,
-            default=DEFAULT_MAX_TOKENS,
+            default=_DEFAULT_MAX_TOKENS,
         ),
     ),
 )
-RELATED: Final = Tool(
+_RELATED: Final = Tool(
     name=RELATED_TOOL,
     description=(
         "Find everything related to one object: its owners, dependents and pods, the Services and Ingresses that "
@@ -99,7 +99,7 @@ FIRST_LOOK: Final = Tool(
             name="max_tokens",
             schema=ParameterSchema(types=("integer",), description="Maximum size of the result, in tokens"),
             required=False,
-            default=DEFAULT_MAX_TOKENS,
+            default=_DEFAULT_MAX_TOKENS,
         ),
     ),
 )
@@ -128,7 +128,7 @@ class KubernetesDiagnosisToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return (FIRST_LOOK, DIAGNOSE, RELATED)
+        return (FIRST_LOOK, DIAGNOSE, _RELATED)
 
     def describe(self, invocation: ToolInvocation) -> str:
         """Return one line for the user, for example `Diagnose deployment/web in namespace shop`."""
@@ -185,7 +185,7 @@ class KubernetesDiagnosisToolset:
 
 
 def _max_tokens(arguments: JsonObject) -> int:
-    value = arguments.get("max_tokens", DEFAULT_MAX_TOKENS)
+    value = arguments.get("max_tokens", _DEFAULT_MAX_TOKENS)
     if not isinstance(value, int) or isinstance(value, bool) or not _LEAST_TOKENS <= value <= _MOST_TOKENS:
         message = f"max_tokens is {value!r}; expected a number between {_LEAST_TOKENS} and {_MOST_TOKENS}"
         raise ToolError(message)

@@ -94,7 +94,7 @@ class LogReader:
         If none is requested, read the current log and, if it is short, also the log of the previous instance.
         """
         blank = Section(pod=pod, container=container, previous=self._request.previous is True)
-        reason = why_unreadable(pod, container, previous=blank.previous)
+        reason = _why_unreadable(pod, container, previous=blank.previous)
         if reason:
             return (replace(blank, unread=reason),)
         first = await self._section(blank, kept_bytes)
@@ -202,7 +202,7 @@ class LogReader:
         return params
 
 
-def why_unreadable(pod: PodView, container: ContainerView, *, previous: bool) -> str:
+def _why_unreadable(pod: PodView, container: ContainerView, *, previous: bool) -> str:
     """Return why this instance has no log, according to the pod's status, or "" if it should have a log."""
     if previous:
         return "" if container.last is not None else f"no previous instance ({container.restarts} restarts)"

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from holmes.toolsets.patterns import bounded_pattern
+from holmes.values.durations import UNIT_SECONDS
 from holmes.values.errors import ToolError
 from holmes.values.tool_arguments import text_argument
 
@@ -25,7 +26,6 @@ DEFAULT_TAIL_LINES = 200
 MAX_TAIL_LINES = 5_000
 DEFAULT_MAX_PODS = 10
 _MOST_PODS = 50
-_SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _DURATION_PART = re.compile(
     r"(\d+(?:\.\d+)?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)(?![a-z])\s*"
 )
@@ -157,7 +157,7 @@ def duration(written: str) -> timedelta | None:
     for part in _DURATION_PART.finditer(plain):
         if part.start() != position:
             return None
-        seconds += float(part[1]) * _SECONDS_PER_UNIT[part[2][0]]
+        seconds += float(part[1]) * UNIT_SECONDS[part[2]]
         position = part.end()
     complete = position == len(plain) and position > 0
     return timedelta(seconds=seconds) if complete and seconds < 1e9 else None

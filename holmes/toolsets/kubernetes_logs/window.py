@@ -100,7 +100,7 @@ class LineWindow:
 
     def _matches(self, line: bytes) -> bool:
         stamp, _, message = line.partition(b" ")
-        moment = timestamp_of(stamp)
+        moment = _timestamp_of(stamp)
         if moment is None:
             message = line
         elif self._filter.until is not None and moment > self._filter.until:
@@ -120,7 +120,7 @@ class LineWindow:
             self._search_seconds_left -= time.monotonic() - begin
 
 
-def timestamp_of(stamp: bytes) -> datetime | None:
+def _timestamp_of(stamp: bytes) -> datetime | None:
     """Parse the timestamp that the kubelet wrote before a line. Returns None if it is missing."""
     if not 20 <= len(stamp) <= 40 or stamp[10:11] != b"T":
         return None

@@ -56,12 +56,12 @@ _BEFORE_WORD = r"""(?<![^\s"':,\[{(])"""
 _AFTER_WORD = r"""(?![^\s"',\]})])"""
 
 
-def holds_secret(text: str) -> bool:
+def _holds_secret(text: str) -> bool:
     """Return whether `text` contains the kind Secret in the syntax of a complete or truncated object."""
     return "Secret" in text and _SECRET_KIND.search(text) is not None
 
 
-def may_be_copy(text: str) -> bool:
+def _may_be_copy(text: str) -> bool:
     """Return whether an annotation of a Secret may contain its values, because it is long, structured or compressed."""
     return "data" in text.lower() or len(text) > _LONGEST_SECRET_ANNOTATION or _STRUCTURE.search(text) is not None
 
@@ -72,7 +72,7 @@ def masked_text(text: str) -> str:
     if "value.value" in text or "byte of ..." in text:
         text = _QUOTED_VALUE.sub(HIDDEN, text)
     # Only a Secret or a Secret template has stringData.
-    copied = holds_secret(text) or "stringData" in text or "String Data:" in text
+    copied = _holds_secret(text) or "stringData" in text or "String Data:" in text
     return "\n".join(_without_data(text.split("\n"))) if copied else text
 
 
@@ -173,11 +173,11 @@ def _shown_annotation(entry: Sequence[str], *, of_secret: bool) -> Sequence[str]
     name, _, value = "\n".join(entry).partition(":")
     long = len(entry) > 1
     secret = (
-        (long or may_be_copy(value.strip()) or sounds_secret(name))
+        (long or _may_be_copy(value.strip()) or sounds_secret(name))
         if of_secret
         else (long and _DATA_KEY.search(value) is not None)
     )
-    return (f"{name}: {HIDDEN}",) if secret or holds_secret(value) else entry
+    return (f"{name}: {HIDDEN}",) if secret or _holds_secret(value) else entry
 
 
 def without_secrets(value: Json, *, of_secret_list: bool = False) -> Json:
@@ -220,7 +220,7 @@ def _clean_metadata(metadata: dict[str, Json], original: Json, *, secret: bool) 
     # Other tools keep copies of applied objects under other names.
     for name in annotations:
         text = written.get(name)
-        copied = not isinstance(text, str) or holds_secret(text) or (secret and may_be_copy(text))
+        copied = not isinstance(text, str) or _holds_secret(text) or (secret and _may_be_copy(text))
         if copied or (secret and sounds_secret(name)):
             annotations[name] = HIDDEN
     if not annotations:

@@ -11,8 +11,8 @@ import json
 import resource
 import sys
 
-MEMORY_BYTES = 1 << 30
-MOST_RESULTS = 1_000_000
+_MEMORY_BYTES = 1 << 30
+_MOST_RESULTS = 1_000_000
 
 
 def main(expression: str, shown_bytes: int, processor_seconds: int) -> None:
@@ -20,7 +20,7 @@ def main(expression: str, shown_bytes: int, processor_seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (processor_seconds, processor_seconds + 1))
     if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     import jq  # import jq after the limits are set
 
     shown: list[str] = []
@@ -34,11 +34,11 @@ def main(expression: str, shown_bytes: int, processor_seconds: int) -> None:
                 text = _plain(result, left)
                 shown.append(text)
                 left -= len(text.encode("utf-8", "replace")) + 1
-            if total == MOST_RESULTS:
+            if total == _MOST_RESULTS:
                 break
     except ValueError as failure:
         error = " ".join(str(failure).split())[:500]
-    json.dump({"results": shown, "total": total, "error": error, "at_least": total == MOST_RESULTS}, sys.stdout)
+    json.dump({"results": shown, "total": total, "error": error, "at_least": total == _MOST_RESULTS}, sys.stdout)
 
 
 def _plain(result: object, most_characters: int) -> str:

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
     from holmes.values.messages import StoredResult
 
-MAX_MATCHES = 100
-SEARCH_TIMEOUT_SECONDS = 10.0
+_MAX_MATCHES = 100
+_SEARCH_TIMEOUT_SECONDS = 10.0
 _MAX_CONTEXT_LINES = 20
 _WHOLE_LINE_CHARACTERS = 500
 _EXCERPT_CHARACTERS = 160
 _CONTEXT_CHARACTERS = 300
-MAX_LINE_CHARACTERS = 2_000
-DEFAULT_LINES = 200
-MAX_STATS_TOKENS = 4_000
+_MAX_LINE_CHARACTERS = 2_000
+_DEFAULT_LINES = 200
+_MAX_STATS_TOKENS = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class SearchQuery:
     context_lines: int
     skip_matches: int
     max_matches: int
-    timeout_seconds: float = SEARCH_TIMEOUT_SECONDS
+    timeout_seconds: float = _SEARCH_TIMEOUT_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ async def search_result(reader: Reader, arguments: JsonObject) -> ToolResult:
         ignore_case=bool(arguments.get("ignore_case", False)),
         context_lines=max(0, number(arguments, "context_lines", 2)),
         skip_matches=max(0, number(arguments, "skip_matches", 0)),
-        max_matches=MAX_MATCHES,
+        max_matches=_MAX_MATCHES,
     )
     content, stored = await reader.text(str(arguments["result_id"]))
     return await asyncio.to_thread(_search, reader, content, stored, query)
@@ -160,7 +160,7 @@ async def read_lines(reader: Reader, arguments: JsonObject) -> ToolResult:
     Raises `ResultStoreError`, and `ToolError` for an invalid range.
     """
     first = max(1, number(arguments, "first_line", 1))
-    last = number(arguments, "last_line", first + DEFAULT_LINES - 1)
+    last = number(arguments, "last_line", first + _DEFAULT_LINES - 1)
     column = max(1, number(arguments, "start_column", 1))
     if last < first:
         raise ToolError(f"last_line {last} is before first_line {first}")
@@ -176,7 +176,7 @@ def _range(reader: Reader, content: bytes, stored: StoredResult, wanted: tuple[i
     if first == last:
         heading = f"Result {stored.id}, line {first:,} of {len(lines):,}"
         return _one_line(reader, lines[first - 1], heading, first, column)
-    width = max(20, min(MAX_LINE_CHARACTERS, reader.cap_tokens // 4))
+    width = max(20, min(_MAX_LINE_CHARACTERS, reader.cap_tokens // 4))
     rendered = [
         f"{count}: {clip_line(line[column - 1 :], width)}"
         for count, line in enumerate(lines[first - 1 : last], start=first)
@@ -213,6 +213,6 @@ async def summarize(reader: Reader, arguments: JsonObject) -> ToolResult:
 
 def _summary(reader: Reader, content: bytes, stored: StoredResult) -> ToolResult:
     view = readable_json(decoded(content))
-    preview = structured_preview(view, min(MAX_STATS_TOKENS, reader.room_tokens), reader.counter)
+    preview = structured_preview(view, min(_MAX_STATS_TOKENS, reader.room_tokens), reader.counter)
     size = f"{count_lines(view):,} lines, {stored.size_bytes:,} bytes"
     return reader.bounded(f"Result {stored.id}: {preview.kind}, {size}; {preview.shown}.\n{preview.text}")

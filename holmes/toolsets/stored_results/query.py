@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
     from holmes.values.messages import StoredResult
 
-MAX_EXPRESSION_CHARACTERS: Final = 4_000
+_MAX_EXPRESSION_CHARACTERS: Final = 4_000
 _PROGRAM = Path(__file__).with_name("jq_program.py")
 _SHOWN_BYTES_PER_TOKEN = 8
 _WAIT_FACTOR = 2  # on a busy machine, a process gets about half of a CPU
@@ -49,9 +49,9 @@ async def run_query(reader: Reader, arguments: JsonObject) -> ToolResult:
     Raises `ResultStoreError`, and `ToolError` for a failing expression.
     """
     expression = str(arguments["expression"])
-    if len(expression) > MAX_EXPRESSION_CHARACTERS or "\0" in expression:
+    if len(expression) > _MAX_EXPRESSION_CHARACTERS or "\0" in expression:
         raise ToolError(
-            f"the expression is longer than {MAX_EXPRESSION_CHARACTERS:,} characters or contains NUL; correct it"
+            f"the expression is longer than {_MAX_EXPRESSION_CHARACTERS:,} characters or contains NUL; correct it"
         )
     content, stored = await reader.text(str(arguments["result_id"]))
     shown_bytes = _SHOWN_BYTES_PER_TOKEN * reader.room_tokens

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import HandedOver, StoredResult
     from holmes.values.tools import ResultStore
 
-OVERHEAD_TOKENS = 120
+_OVERHEAD_TOKENS = 120
 _PIECE_BYTES = 262_144
 _LISTED_IDS = 10
 _MOST_ID_CHARACTERS = 64
@@ -45,7 +45,7 @@ class Reader:
     @property
     def room_tokens(self) -> int:
         """Maximum size of the text below the heading, in tokens."""
-        return max(1, self.cap_tokens - OVERHEAD_TOKENS)
+        return max(1, self.cap_tokens - _OVERHEAD_TOKENS)
 
     async def read(self, reference: str) -> tuple[bytes, StoredResult]:
         """Return a result of this conversation and its description, by id or path. Raises `ResultStoreError`.

@@ -44,7 +44,7 @@ def _integer(name: str, description: str, default: int) -> Parameter:
     return Parameter(name=name, schema=schema, required=False, default=default)
 
 
-TEXT_TOOLS: Final = (
+_TEXT_TOOLS: Final = (
     Tool(
         name=SEARCH_TOOL,
         description="Find lines of a stored result by regular expression, with line numbers and context.",
@@ -86,17 +86,17 @@ TEXT_TOOLS: Final = (
         parameters=(_RESULT_ID,),
     ),
 )
-IMAGE_TOOLS: Final = (
+_IMAGE_TOOLS: Final = (
     Tool(
         name=IMAGE_TOOL,
         description="View a stored image.",
         parameters=(_text("result", "Id or path from the pointer"),),
     ),
 )
-TOOL_NAMES: Final = tuple(tool.name for tool in (*TEXT_TOOLS, *IMAGE_TOOLS))
+TOOL_NAMES: Final = tuple(tool.name for tool in (*_TEXT_TOOLS, *_IMAGE_TOOLS))
 
 
-async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
+async def _show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
     """Return the image with the given id or path. Raises `ResultStoreError` and `ToolError`."""
     content, stored = await reader.read(str(arguments["result"]))
     if not stored.media_type.startswith("image/"):
@@ -143,7 +143,7 @@ class StoredResultsToolset:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """All tools. The image tool is included only if the model can read images."""
-        return (*TEXT_TOOLS, *IMAGE_TOOLS) if self.vision else TEXT_TOOLS
+        return (*_TEXT_TOOLS, *_IMAGE_TOOLS) if self.vision else _TEXT_TOOLS
 
     def describe(self, invocation: ToolInvocation) -> str:
         arguments = invocation.arguments
@@ -183,6 +183,6 @@ class StoredResultsToolset:
                 case name if name == STATS_TOOL:
                     return await summarize(reader, arguments)
                 case _:
-                    return await show_image(reader, arguments)
+                    return await _show_image(reader, arguments)
         except (ResultStoreError, ToolError) as error:
             return ToolResult(status="error", error=str(error), spillable=False)

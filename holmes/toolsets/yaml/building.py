@@ -231,7 +231,7 @@ def _tool(keys: ToolKeys, written: WrittenToolset, index: int) -> _Built:
         transformers=transformers,
         parse=keys.parse,
     )
-    warnings = lint_command(template, tool=keys.name, place=place, declared=tuple(declared), used=used)
+    warnings = _lint_command(template, tool=keys.name, place=place, declared=tuple(declared), used=used)
     return tool, warnings
 
 
@@ -319,7 +319,7 @@ def _built_in(name: str) -> Path:
     return path
 
 
-def lint_command(
+def _lint_command(
     template: str, *, tool: str, place: str, declared: Collection[str], used: Collection[str]
 ) -> tuple[LintWarning, ...]:
     """Return the warnings for one command. `declared` are its parameters, and `used` are the names in the command."""

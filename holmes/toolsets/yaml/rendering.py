@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
     from holmes.values.json_types import JsonObject, JsonValue
 
-ARGUMENT_PREFIX = "HOLMES_ARGUMENT_"
+_ARGUMENT_PREFIX = "HOLMES_ARGUMENT_"
 
 # bash and the kernel accept at most 128 KiB in one variable.
 _LONGEST_VALUE_BYTES = 100_000
@@ -152,8 +152,8 @@ def _check_text(name: str, text: str, rule: ParameterRule | None) -> None:
         raise ToolError(f"the parameter {name!r} is not valid Unicode: {error.reason}") from error
     if size_bytes > _LONGEST_VALUE_BYTES:
         raise ToolError(f"the parameter {name!r} has {size_bytes} bytes; the maximum is {_LONGEST_VALUE_BYTES}")
-    if ARGUMENT_PREFIX in text:
-        raise ToolError(f"the parameter {name!r} cannot contain {ARGUMENT_PREFIX!r}")
+    if _ARGUMENT_PREFIX in text:
+        raise ToolError(f"the parameter {name!r} cannot contain {_ARGUMENT_PREFIX!r}")
     if rule is not None and rule.pattern is not None and re.fullmatch(rule.pattern, text) is None:
         value = shortened(text, 80)
         raise ToolError(f"the parameter {name!r} cannot be {value!r}: it must match the pattern {rule.pattern}")
@@ -174,7 +174,7 @@ def _spliced(script: str, values: Sequence[PlacedValue]) -> RenderedCommand:
         if _HARMLESS.fullmatch(value.text) or value.text == "" or _stands_literally(mark):
             code[number] = value.text or shown[number]
         else:
-            name = f"{ARGUMENT_PREFIX}{number}"
+            name = f"{_ARGUMENT_PREFIX}{number}"
             variables[name] = value.text
             code[number] = _reference(name, mark)
     return RenderedCommand(

@@ -11,8 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from holmes.toolsets.kubernetes_view import FORMS
 from holmes.values.tools import JsonType
 
-VIEW: Final = "kubernetes_view"
-_TRANSFORMERS: Final = (VIEW, "llm_summarize")
+_VIEW: Final = "kubernetes_view"
+_TRANSFORMERS: Final = (_VIEW, "llm_summarize")
 
 
 def _as_list(value: object) -> object:
@@ -99,7 +99,7 @@ def _known_transformer(value: object) -> object:
 
 
 TransformerKeys = Annotated[
-    Annotated[ViewKeys, Tag(VIEW)] | Annotated[UpstreamTransformerKeys, Tag("llm_summarize")],
+    Annotated[ViewKeys, Tag(_VIEW)] | Annotated[UpstreamTransformerKeys, Tag("llm_summarize")],
     Discriminator(lambda value: value["name"]),
     BeforeValidator(_known_transformer),
 ]

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 # Key of the `ValueList` in a template's context. Templates cannot access it, because it is not an identifier.
 VALUES = "holmes values"
 # Names with a fixed meaning, which are never parameters.
-RESERVED_NAMES = frozenset({"env", "request_context", "config"})
+_RESERVED_NAMES = frozenset({"env", "request_context", "config"})
 # Filters of compiled templates. Templates cannot use them, because their names are not identifiers.
-PLACE = "holmes place"
-LITERAL = "holmes literal"
-JOIN = "holmes join"
+_PLACE = "holmes place"
+_LITERAL = "holmes literal"
+_JOIN = "holmes join"
 _REFUSED_STATEMENTS: tuple[type[nodes.Node], ...] = (
     nodes.Macro,
     nodes.CallBlock,
@@ -174,7 +174,7 @@ class _CommandEnvironment(ImmutableSandboxedEnvironment):
         super().__init__(undefined=MissingValue, autoescape=False, keep_trailing_newline=True)
         # `namespace` is a common parameter. A missing value must not resolve to Jinja2's function of the same name.
         self.globals = {"range": self.globals["range"]}
-        self.filters |= {PLACE: place, LITERAL: literal, JOIN: join}
+        self.filters |= {_PLACE: place, _LITERAL: literal, _JOIN: join}
 
 
 @cache
@@ -207,7 +207,7 @@ def inferred_parameters(template: str) -> tuple[tuple[str, bool], ...]:
         tree = _parse(without_comments)
     except ConfigError:
         tree = _parse(template)
-    undeclared = meta.find_undeclared_variables(tree) - RESERVED_NAMES - _environment().globals.keys()
+    undeclared = meta.find_undeclared_variables(tree) - _RESERVED_NAMES - _environment().globals.keys()
     uses: dict[str, bool] = {}
     for name, required in _uses(tree, frozenset()):
         if name in undeclared:
@@ -263,14 +263,14 @@ def _rewrite(tree: nodes.Template) -> None:
             assignment.node = _placed(assignment.node)
     for block in tree.find_all(nodes.AssignBlock):
         if block.filter is None:
-            block.filter = nodes.Filter(None, LITERAL, [], [], None, None, lineno=block.lineno)
+            block.filter = nodes.Filter(None, _LITERAL, [], [], None, None, lineno=block.lineno)
     tree.set_environment(_environment())
 
 
 def _placed(node: nodes.Expr) -> nodes.Expr:
     match node:
         case nodes.Const():
-            placed = _applied(LITERAL, node)
+            placed = _applied(_LITERAL, node)
         case nodes.CondExpr():
             other = _placed(node.expr2) if node.expr2 is not None else None
             placed = nodes.CondExpr(node.test, _placed(node.expr1), other, lineno=node.lineno)
@@ -285,9 +285,9 @@ def _placed(node: nodes.Expr) -> nodes.Expr:
         case nodes.Filter(node=nodes.Expr() as base, name="default" | "d") if node.args:
             fallback = [_placed(node.args[0]), *node.args[1:]]
             inner = nodes.Filter(base, node.name, fallback, node.kwargs, None, None, lineno=node.lineno)
-            placed = _applied(PLACE, inner)
+            placed = _applied(_PLACE, inner)
         case _:
-            placed = _applied(PLACE, node)
+            placed = _applied(_PLACE, node)
     return placed
 
 
@@ -306,4 +306,4 @@ def _applied(name: str, node: nodes.Expr) -> nodes.Expr:
 
 
 def _joined(parts: list[nodes.Expr], line: int) -> nodes.Expr:
-    return nodes.Filter(nodes.List(parts, lineno=line), JOIN, [], [], None, None, lineno=line)
+    return nodes.Filter(nodes.List(parts, lineno=line), _JOIN, [], [], None, None, lineno=line)

@@ -109,7 +109,7 @@ class YamlToolset:
             outcome = await self._viewed(tool, arguments, outcome, limits)
         except ToolError as error:
             return ToolResult(status="error", error=str(error))
-        stdout = await asyncio.to_thread(normalised, outcome.stdout, tool.parse)
+        stdout = await asyncio.to_thread(_normalised, outcome.stdout, tool.parse)
         return self._result(tool, outcome, stdout, command.invocation)
 
     async def _run_with_advice(
@@ -241,7 +241,7 @@ def _last_words(text: str) -> str:
     return f": …{line[after_placeholder(line, len(line) + 1 - _ERROR_CHARACTERS) :]}"
 
 
-def normalised(text: str, parse: ParseFormat) -> str:
+def _normalised(text: str, parse: ParseFormat) -> str:
     """Normalise the layout of the output.
 
     JSON and YAML are formatted with one value per line. Padding is removed from tables.

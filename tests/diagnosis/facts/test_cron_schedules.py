@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.diagnosis.rules.jobs import longest_rest_seconds
+from holmes.diagnosis.facts.schedules import longest_rest_seconds
 
 
 @pytest.mark.parametrize(
