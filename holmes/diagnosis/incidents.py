@@ -15,6 +15,7 @@ from holmes.diagnosis.engine import workload_ref
 from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.facts.fixes import kept_steps, rolled_back
 from holmes.diagnosis.facts.producers import CHAOS_GROUPS, all_producers
+from holmes.diagnosis.rule_ids import DECISIVE_RULES, FORESEEN_RULES, GENERIC_RULES
 from holmes.kubernetes.fields import boolean, moment, text_map
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import SEVERITIES, Incident, ObjectRef
@@ -27,24 +28,12 @@ if TYPE_CHECKING:
     from holmes.values.findings import Change, Evidence, Finding, FixStep
 
 
-_GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W02", "N-S02"})
-"""Rules that report a failure without its cause. Their findings rank last within the same role and severity."""
-
-
-_DECISIVE_RULES: Final = frozenset({"W06c"})
-"""Rules about what keeps a fault alive that was corrected already. The fault itself no longer has to be corrected."""
-
-
-FORESEEN_RULES: Final = frozenset({"P07"})
-"""Rules about what new pods will lack. They do not explain the faults of pods that exist."""
-
-
 def _rank(finding: Finding) -> tuple[bool, int, int, str, ObjectRef]:
     """Return a sort key that puts the most specific finding first."""
     return (
         finding.role == "symptom",
         SEVERITIES.index(finding.severity),
-        (finding.rule_id in _GENERIC_RULES) - (finding.rule_id in _DECISIVE_RULES),
+        (finding.rule_id in GENERIC_RULES) - (finding.rule_id in DECISIVE_RULES),
         finding.rule_id,
         finding.subject,
     )

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.templates import template_of
+from holmes.diagnosis.rule_ids import AUTOSCALING, UNHANDLED_INGRESS
 from holmes.kubernetes.fields import integer, matches_map, text_map
 from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import symptoms_of_text, word_list
@@ -39,7 +40,7 @@ def is_about_results(question: Question) -> bool:
 
 def spares(state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]) -> bool:
     """Return whether an incident of a subject cannot explain the behaviour that the question complains about."""
-    if "IngressClass" in incident.cause and _is_about_some(question):
+    if incident.rule_id == UNHANDLED_INGRESS and _is_about_some(question):
         return True  # an Ingress without its class never answers
     if _is_of_capacity(incident) and _only_judges(question) and all(map(is_ready, subjects)):
         return any(each.kind != "HorizontalPodAutoscaler" for each in subjects)
@@ -48,7 +49,7 @@ def spares(state: ClusterState, question: Question, incident: Incident, subjects
         return False
     if incident.culprit.kind == "PodDisruptionBudget":
         return True
-    if results and (incident.culprit.kind == "HorizontalPodAutoscaler" or _is_of_scaling(incident)):
+    if results and (incident.culprit.kind == "HorizontalPodAutoscaler" or incident.rule_id in AUTOSCALING):
         return True
     return leaves_serving(state, incident, [each.ref for each in subjects])
 
@@ -69,10 +70,6 @@ def _is_of_capacity(incident: Incident) -> bool:
 def _only_judges(question: Question) -> bool:
     """Return whether a question only asks if something is well, and complains about nothing."""
     return question.asks("health") and not question.asks("why", "trouble") and not question.symptoms & _OF_BEHAVIOUR
-
-
-def _is_of_scaling(incident: Incident) -> bool:
-    return "HorizontalPodAutoscaler" in incident.cause and "request" in incident.cause
 
 
 def leaves_serving(state: ClusterState, incident: Incident, refs: Sequence[ObjectRef]) -> bool:
