@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import workload_ref
-from holmes.diagnosis.facts.changes import recent_changes
+from holmes.diagnosis.facts.changes import all_changes, recent_changes
 from holmes.diagnosis.facts.fixes import kept_steps, rolled_back
 from holmes.diagnosis.facts.producers import CHAOS_GROUPS, all_producers
 from holmes.diagnosis.rule_ids import DECISIVE_RULES, FORESEEN_RULES, GENERIC_RULES
@@ -205,8 +205,10 @@ def _incident(causes: list[Finding], symptoms: list[Finding], links: _Links, sta
 def _fix(first: Finding, changes: Iterable[Change], state: ClusterState) -> tuple[FixStep, ...]:
     """Return the fix of the rule, or the step back to the template before a rollout just before the trouble."""
     culprit = state.find(first.culprit)
-    rolled_out = any(each.object == first.culprit and "rollout" in each.what for each in changes)
-    if culprit is None or not rolled_out or not first.evidence or any(each.kind != "instruction" for each in first.fix):
+    if culprit is None or not first.evidence or any(each.kind != "instruction" for each in first.fix):
+        return first.fix
+    rollouts = {each.change for each in all_changes(state, culprit) if each.sort == "rollout"}
+    if not any(each.object == first.culprit and each in rollouts for each in changes):
         return first.fix
     return kept_steps((rolled_back(state, culprit, first.evidence[0]),), state) or first.fix
 

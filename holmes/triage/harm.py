@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule_ids import AUTOSCALING, UNHANDLED_INGRESS
 from holmes.kubernetes.fields import integer, matches_map, text_map
+from holmes.kubernetes.kinds import SCALED
 from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 
@@ -30,7 +31,6 @@ _NEVER_STARTED: Final = frozenset({"image", "start"})
 _ENDED: Final = frozenset({"crash", "memory", "evicted"})
 _OWN: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod", "ConfigMap", "Secret"})
 _WITH_PODS: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod"})
-_SCALED: Final = ("Deployment", "StatefulSet", "ReplicaSet")
 
 
 def is_about_results(question: Question) -> bool:
@@ -85,10 +85,10 @@ def leaves_serving(state: ClusterState, incident: Incident, refs: Sequence[Objec
 
 def _scaled(state: ClusterState, ref: ObjectRef) -> list[ClusterObject]:
     each = state.find(ref)
-    if each is None or each.kind in _SCALED:
+    if each is None or each.kind in SCALED:
         return [] if each is None else [each]
     selector = text_map(each.body, "spec", "selector") if each.kind == "Service" else {}
-    every = (one for kind in _SCALED[:2] for one in state.of(kind, each.namespace))
+    every = (one for kind in SCALED[:2] for one in state.of(kind, each.namespace))
     return [one for one in every if selector and matches_map(selector, template_of(one).labels)]
 
 
