@@ -12,10 +12,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import workload_ref
-from holmes.diagnosis.facts.changes import recent_changes
+from holmes.diagnosis.facts.changes import all_changes, recent_changes
 from holmes.diagnosis.facts.fixes import kept_steps, rolled_back
 from holmes.diagnosis.facts.producers import CHAOS_GROUPS, all_producers
 from holmes.diagnosis.facts.templates import serving_workloads
+from holmes.diagnosis.rule_ids import DECISIVE_RULES, FORESEEN_RULES, GENERIC_RULES
 from holmes.kubernetes.fields import boolean, moment
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import SEVERITIES, Incident, ObjectRef
@@ -28,24 +29,12 @@ if TYPE_CHECKING:
     from holmes.values.findings import Change, Evidence, Finding, FixStep
 
 
-_GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W02", "N-S02"})
-"""Rules that report a failure without its cause. Their findings rank last within the same role and severity."""
-
-
-_DECISIVE_RULES: Final = frozenset({"W06c"})
-"""Rules about what keeps a fault alive that was corrected already. The fault itself no longer has to be corrected."""
-
-
-FORESEEN_RULES: Final = frozenset({"P07"})
-"""Rules about what new pods will lack. They do not explain the faults of pods that exist."""
-
-
 def _rank(finding: Finding) -> tuple[bool, int, int, str, ObjectRef]:
     """Return a sort key that puts the most specific finding first."""
     return (
         finding.role == "symptom",
         SEVERITIES.index(finding.severity),
-        (finding.rule_id in _GENERIC_RULES) - (finding.rule_id in _DECISIVE_RULES),
+        (finding.rule_id in GENERIC_RULES) - (finding.rule_id in DECISIVE_RULES),
         finding.rule_id,
         finding.subject,
     )
@@ -216,8 +205,10 @@ def _incident(causes: list[Finding], symptoms: list[Finding], links: _Links, sta
 def _fix(first: Finding, changes: Iterable[Change], state: ClusterState) -> tuple[FixStep, ...]:
     """Return the fix of the rule, or the step back to the template before a rollout just before the trouble."""
     culprit = state.find(first.culprit)
-    rolled_out = any(each.object == first.culprit and "rollout" in each.what for each in changes)
-    if culprit is None or not rolled_out or not first.evidence or any(each.kind != "instruction" for each in first.fix):
+    if culprit is None or not first.evidence or any(each.kind != "instruction" for each in first.fix):
+        return first.fix
+    rollouts = {each.change for each in all_changes(state, culprit) if each.sort == "rollout"}
+    if not any(each.object == first.culprit and each in rollouts for each in changes):
         return first.fix
     return kept_steps((rolled_back(state, culprit, first.evidence[0]),), state) or first.fix
 

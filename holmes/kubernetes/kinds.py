@@ -90,6 +90,8 @@ KINDS: Final = (
 
 WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "ReplicaSet")
 """The kinds that create pods, owners first."""
+SCALED: Final = ("Deployment", "StatefulSet", "ReplicaSet")
+"""The kinds with a number of replicas."""
 
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")

@@ -12,25 +12,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.values.pod_names import cron_job_of, deployment_of, owners_of_pod
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 _MOST_KEY_CHARACTERS: Final = 400
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_SAFE: Final = "[bcdfghjklmnpqrstvwxz2456789]"
-"""The characters that Kubernetes uses for random name suffixes."""
-_POD_NAMES: Final = (
-    (re.compile(rf"(.+)-{_SAFE}{{6,10}}-{_SAFE}{{5}}"), ("Deployment",)),
-    (re.compile(rf"(.+)-\d{{8,10}}-{_SAFE}{{5}}"), ("CronJob", "Job")),
-    (re.compile(rf"(.+)-{_SAFE}{{5}}"), ("DaemonSet", "Job")),
-    (re.compile(r"(.+)-\d{1,4}"), ("StatefulSet",)),
-)
-"""The names of pods, with the kinds of their workloads."""
-_REPLICA_SET_NAME = re.compile(rf"(.+)-{_SAFE}{{6,10}}")
-_JOB_NAME = re.compile(r"(.+)-\d{8,10}")
 _HEARTBEATS: Final = frozenset({"watchdog", "deadmansswitch", "infoinhibitor", "alwaysfiring"})
 HEARTBEAT: Final = "The alert only shows that alerting works. There is nothing to investigate."
 _EXPORTERS: Final = ("kube-state-metrics", "node-exporter")
@@ -128,14 +118,6 @@ def workload_of_pod(pod: str) -> str:
     return next((name for name, _ in owners_of_pod(pod)), pod)
 
 
-def owners_of_pod(pod: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the possible names of the workload of a pod, and the kinds of workloads whose pods have such names."""
-    for pattern, kinds in _POD_NAMES:
-        match = pattern.fullmatch(pod)
-        if match is not None:
-            yield match[1], kinds
-
-
 def _measured(labels: Mapping[str, str]) -> Mapping[str, str]:
     """Return the labels of the measured object. Labels that Prometheus renamed replace the target's labels."""
     renamed = {name.removeprefix("exported_"): value for name, value in labels.items() if name.startswith("exported_")}
@@ -173,6 +155,5 @@ def _of_scraped(labels: Mapping[str, str], measured: Mapping[str, str]) -> Subje
 
 
 def _owner(kind: str, name: str) -> str:
-    pattern = {"ReplicaSet": _REPLICA_SET_NAME, "Job": _JOB_NAME}.get(kind)
-    match = pattern.fullmatch(name) if pattern else None
-    return match[1] if match is not None else name
+    maker = {"ReplicaSet": deployment_of, "Job": cron_job_of}.get(kind)
+    return (maker(name) if maker is not None else "") or name

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import all_rules
+from holmes.diagnosis.facts.probes import STARTING_GRACES
 from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.starts import are_starting, is_not_ready_yet, rollout_ends, start_of, unanswered_probe
 from holmes.diagnosis.incidents import incidents_of
@@ -80,12 +81,8 @@ def _is_starting(state: ClusterState, incident: Incident) -> bool:
         return True
     own = incident.culprit in (pod.ref, state.workload_of(pod).ref)
     told = any(each.path.startswith("log ") for each in first.evidence)
-    young = state.age_seconds(pod) < _STARTING_GRACES * state.patience_seconds
+    young = state.age_seconds(pod) < STARTING_GRACES * state.patience_seconds
     return own and young and not told and is_not_ready_yet(state, pod)
-
-
-_STARTING_GRACES: Final = 3
-"""As for a probe to which nothing listens: after this time, the probe is named although the rollout may take longer."""
 
 
 def _is_coming(state: ClusterState, incident: Incident) -> bool:

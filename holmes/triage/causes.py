@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.log_groups import stories_of
-from holmes.diagnosis.incidents import FORESEEN_RULES
+from holmes.diagnosis.facts.references import lacks_only_key
+from holmes.diagnosis.rule_ids import FORESEEN_RULES, STUCK_ROLLOUT
 from holmes.kubernetes.fields import moment
 from holmes.triage.asked import is_acute, line_of, look_about, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
@@ -72,8 +73,6 @@ _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 _LATELY_SECONDS: Final = 600.0
 _LEAST_LINES: Final = 3
 _MOST_NAMED: Final = 6
-_HANGING: Final = "W01"
-"""The rule that finds rollouts which do not finish."""
 _NO_FAULT: Final = "No fault was found in "
 
 
@@ -294,18 +293,15 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     if incident.culprit.kind not in _UPSTREAM:
         return bool(named_by_custom)
     referred = incident.culprit.kind not in _SERVERS and candidate.hops <= 1
-    return (referred and not _lacks_key(incident)) or _suffers(asked, named, candidate)
-
-
-def _lacks_key(incident: Incident) -> bool:
-    """Return whether a ConfigMap or Secret only lacks a key, which harms only the workload that reads it."""
-    return incident.culprit.kind in _SETTINGS and " has no key " in incident.cause
+    of_reader = incident.culprit.kind in _SETTINGS and lacks_only_key(incident.findings[0])  # who reads the key
+    return (referred and not of_reader) or _suffers(asked, named, candidate)
 
 
 def _hangs(asked: Asked, candidate: _Candidate) -> bool:
     """Return whether the release of a server hangs that the subject uses, if a complaint speaks of a release."""
     spoken = asked.question.complains and not candidate.own and "rollout" in asked.question.symptoms
-    hanging = any(each.rule_id == _HANGING for each in (*candidate.incident.findings, *candidate.incident.symptoms))
+    findings = (*candidate.incident.findings, *candidate.incident.symptoms)
+    hanging = any(each.rule_id == STUCK_ROLLOUT for each in findings)
     there = was_there(asked, candidate.incident)
     return spoken and hanging and there and candidate.path[1:2] != () and candidate.path[1].kind == "Service"
 

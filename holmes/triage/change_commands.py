@@ -10,6 +10,7 @@ import shlex
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import children, text
+from holmes.kubernetes.kinds import SCALED
 from holmes.triage.filters import pod_spec
 from holmes.triage.vocabulary import beginnings
 from holmes.values.fixes import namespace_option, resource_path
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     _Builder: TypeAlias = Callable[[Question, ClusterObject], str]
 
 _ROLLED: Final = ("Deployment", "StatefulSet", "DaemonSet")
-_SCALED: Final = ("Deployment", "StatefulSet", "ReplicaSet")
 _KEPT: Final = frozenset({
     "Namespace", "PersistentVolume", "PersistentVolumeClaim", "Secret", "CustomResourceDefinition", "Node",
     "StorageClass",
@@ -78,7 +78,7 @@ def _restart(_question: Question, each: ClusterObject) -> str:
 
 def _scale(question: Question, each: ClusterObject) -> str:
     match = _REPLICAS.search(question.text)
-    if match is None or each.kind not in _SCALED:
+    if match is None or each.kind not in SCALED:
         return ""
     number = match["of"] or _NUMBER_WORDS.get(match["to"], match["to"])
     return _line("scale", each, f"--replicas={number}")

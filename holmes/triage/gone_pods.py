@@ -6,14 +6,15 @@ only tells that something failed is quoted, and no cause.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.pods import SAYS_NOTHING
 from holmes.kubernetes.fields import written
 from holmes.triage.asked import look_about, one_sentence
 from holmes.triage.past import NOW_SECONDS, is_past
 from holmes.triage.vocabulary import word_list
+from holmes.values.pod_names import cron_job_of, is_pod_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,11 +25,8 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Named
     from holmes.values.first_look import FirstLook
 
-_SUFFIXES: Final = {
-    "Deployment": r"-[a-z0-9]{1,10}-[a-z0-9]{1,5}", "ReplicaSet": r"-[a-z0-9]{1,5}", "DaemonSet": r"-[a-z0-9]{1,5}",
-    "Job": r"(?:-\d+)?-[a-z0-9]{1,5}", "CronJob": r"-\d+(?:-[a-z0-9]{1,5})?", "StatefulSet": r"-\d+",
-}  # fmt: skip
-"""The endings that controllers add to the name of a workload to name its pods and Jobs."""
+_MAKERS: Final = ("Deployment", "ReplicaSet", "DaemonSet", "Job", "CronJob", "StatefulSet")
+"""Kinds that make pods, or Jobs whose names tell where they come from."""
 _PREVENTS: Final = frozenset({
     "Failed", "FailedMount", "FailedAttachVolume", "FailedScheduling", "FailedCreatePodSandBox", "InspectFailed",
 })  # fmt: skip
@@ -36,7 +34,6 @@ _PREVENTS: Final = frozenset({
 _ENDS: Final = frozenset({"Evicted", "Preempted", "TaintManagerEviction", "DeadlineExceeded"})
 _TELLS: Final = frozenset({"BackOff", "Unhealthy", "BackoffLimitExceeded"})
 """Events that tell that a pod failed, but not why."""
-_SAYS_NOTHING: Final = ("Error: ErrImagePull", "Error: ImagePullBackOff", "Error: ErrImageNeverPull")
 _FORMERLY: Final = word_list("formerly")
 _STARTED: Final = "Started"
 _TOLERANCE_SECONDS: Final = 300.0
@@ -76,19 +73,22 @@ def _told(event: ClusterEvent) -> str:
 
 def _events_of_gone(state: ClusterState, workload: ClusterObject) -> Iterator[ClusterEvent]:
     """Yield the events of pods and Jobs that do not exist and whose names only this workload can have given."""
-    if workload.kind not in _SUFFIXES:
+    if workload.kind not in _MAKERS:
         return
-    others = [each for kind in _SUFFIXES for each in state.of(kind, workload.namespace) if each.owner is None]
+    others = [each for kind in _MAKERS for each in state.of(kind, workload.namespace) if each.owner is None]
     longer = [each for each in others if each.name.startswith(f"{workload.name}-") and each.name != workload.name]
     known = {each.uid for kind in ("Pod", "Job") for each in state.of(kind, workload.namespace)}
     for event in state.events:
         gone = event.kind in ("Pod", "Job") and event.uid not in known and event.namespace == workload.namespace
-        if gone and _gives(workload, event.name) and not any(_gives(each, event.name) for each in longer):
+        if gone and _made(workload, event) and not any(_made(each, event) for each in longer):
             yield event
 
 
-def _gives(workload: ClusterObject, name: str) -> bool:
-    return re.fullmatch(f"{re.escape(workload.name)}{_SUFFIXES[workload.kind]}", name) is not None
+def _made(workload: ClusterObject, event: ClusterEvent) -> bool:
+    """Return whether a workload can have made the pod or the Job of an event, by its name."""
+    if event.kind == "Job":
+        return workload.kind == "CronJob" and cron_job_of(event.name) == workload.name
+    return is_pod_name_of(event.name, workload.kind, workload.name)
 
 
 def _asks_back(asked: Asked) -> bool:
@@ -112,6 +112,6 @@ def _is_decisive(event: ClusterEvent, found: Sequence[tuple[ClusterObject, Clust
     """Return whether the event ended its pod, or kept it from a start that never came."""
     if event.reason in _ENDS:
         return True
-    if event.reason not in _PREVENTS or event.message.startswith(_SAYS_NOTHING):
+    if event.reason not in _PREVENTS or SAYS_NOTHING.match(event.message):
         return False
     return not any(one.uid == event.uid and one.reason == _STARTED and one.last >= event.last for _, one in found)

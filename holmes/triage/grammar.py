@@ -23,11 +23,17 @@ _QUANTIFIERS: Final = word_list("quantifiers")
 _FILLERS: Final = word_list("fillers")
 _RELATIVE: Final = word_list("relative")
 _CLAUSE_STARTS: Final = word_list("clause starts")
+_BY_WHOM: Final = word_list("by whom")
 _PERSONS: Final = word_list("persons")
 _OWN_WISHES: Final = word_list("own wish verbs")
 _WISHES: Final = word_list("wish verbs") | _OWN_WISHES
 _DENIALS: Final = word_list("denials")
 _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
+
+
+def asks_who(question: Question) -> bool:
+    """Return whether a question asks for a person or a program: "who killed web"."""
+    return bool(question.words) and question.words[0] in _BY_WHOM
 
 
 def unknown_parts(question: Question, subject: Subject) -> tuple[str, ...]:

@@ -10,11 +10,12 @@ from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.grammar import asks_who
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.periods import unread_time
 from holmes.triage.points import number_of
-from holmes.triage.vocabulary import beginnings, word_list
+from holmes.triage.vocabulary import beginnings
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -65,7 +66,6 @@ _BY_SOMEBODY: Final = expression(
     r"(?! (?:a|any|the|eine?n?|una?|une|des)\b)[^,;:!?.\n]*"
 )
 """A person acted: "has anyone fiddled with it"."""
-_BY_WHOM: Final = word_list("by whom")
 
 
 def asks_changes(question: Question, subject: Subject) -> bool:
@@ -77,12 +77,12 @@ def asks_changes(question: Question, subject: Subject) -> bool:
     if question.asks("count"):
         return _counts_changes(question)
     said = any(beginnings(each).search(question.spoken) for each in ("any change", *_SORTS, "removal"))
-    by_whom = bool(question.words) and question.words[0] in _BY_WHOM
     deployed = _HAPPENED.search(question.text) is not None and "Deployment" in question.kinds
     happened = beginnings("what happened").search(question.spoken) is not None
     dated = question.period is not None
+    told = said and (dated or asks_who(question))
     latest = said and not subject.named and _LATEST.search(question.text) is not None
-    return question.asks("changes") or latest or (said and (dated or by_whom)) or ((deployed or happened) and dated)
+    return question.asks("changes") or latest or told or ((deployed or happened) and dated)
 
 
 def acts(question: Question, subject: Subject) -> bool:

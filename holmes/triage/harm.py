@@ -9,7 +9,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.templates import workloads_behind
+from holmes.diagnosis.rule_ids import AUTOSCALING, UNHANDLED_INGRESS
 from holmes.kubernetes.fields import integer
+from holmes.kubernetes.kinds import SCALED
 from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 
@@ -29,7 +31,6 @@ _NEVER_STARTED: Final = frozenset({"image", "start"})
 _ENDED: Final = frozenset({"crash", "memory", "evicted"})
 _OWN: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod", "ConfigMap", "Secret"})
 _WITH_PODS: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod"})
-_SCALED: Final = ("Deployment", "StatefulSet", "ReplicaSet")
 
 
 def is_about_results(question: Question) -> bool:
@@ -39,7 +40,7 @@ def is_about_results(question: Question) -> bool:
 
 def spares(state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]) -> bool:
     """Return whether an incident of a subject cannot explain the behaviour that the question complains about."""
-    if "IngressClass" in incident.cause and _is_about_some(question):
+    if incident.rule_id == UNHANDLED_INGRESS and _is_about_some(question):
         return True  # an Ingress without its class never answers
     if _is_of_capacity(incident) and _only_judges(question) and all(map(is_ready, subjects)):
         return any(each.kind != "HorizontalPodAutoscaler" for each in subjects)
@@ -48,7 +49,7 @@ def spares(state: ClusterState, question: Question, incident: Incident, subjects
         return False
     if incident.culprit.kind == "PodDisruptionBudget":
         return True
-    if results and (incident.culprit.kind == "HorizontalPodAutoscaler" or _is_of_scaling(incident)):
+    if results and (incident.culprit.kind == "HorizontalPodAutoscaler" or incident.rule_id in AUTOSCALING):
         return True
     return leaves_serving(state, incident, [each.ref for each in subjects])
 
@@ -71,10 +72,6 @@ def _only_judges(question: Question) -> bool:
     return question.asks("health") and not question.asks("why", "trouble") and not question.symptoms & _OF_BEHAVIOUR
 
 
-def _is_of_scaling(incident: Incident) -> bool:
-    return "HorizontalPodAutoscaler" in incident.cause and "request" in incident.cause
-
-
 def leaves_serving(state: ClusterState, incident: Incident, refs: Sequence[ObjectRef]) -> bool:
     """Return whether an incident is only about pods that never started, and all wanted pods of the workloads serve."""
     found = symptoms_of_text(f"{incident.title} {incident.cause}")
@@ -88,7 +85,7 @@ def leaves_serving(state: ClusterState, incident: Incident, refs: Sequence[Objec
 
 def _scaled(state: ClusterState, ref: ObjectRef) -> list[ClusterObject]:
     each = state.find(ref)
-    if each is None or each.kind in _SCALED:
+    if each is None or each.kind in SCALED:
         return [] if each is None else [each]
     return [*workloads_behind(state, each)] if each.kind == "Service" else []
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.schedules import interval_seconds
 from holmes.diagnosis.facts.templates import workloads_behind
+from holmes.diagnosis.rule_ids import CRON_JOB_ACTS, OUTDATED_PODS
 from holmes.kubernetes.fields import moment, text_map
 from holmes.triage.harm import is_about_results
-from holmes.triage.log_blame import OUTDATED
 from holmes.triage.suspicions import fits_rhythm
 from holmes.triage.vocabulary import word_list
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
 """Symptoms that an object can have because it was stopped on purpose."""
-_REGULAR: Final = "W14"
-"""The rule that finds CronJobs which change a workload."""
 _SOON_SECONDS: Final = 180.0
 _LEAST_CHARACTERS: Final = 4
 
@@ -32,7 +30,7 @@ _LEAST_CHARACTERS: Final = 4
 def replaces_regularly(asked: Asked, incident: Incident, cron_job: ClusterObject) -> bool:
     """Return whether a CronJob replaced pods in its last run, and the question is about something as regular."""
     last = moment(cron_job.text("status", "lastScheduleTime"))
-    if incident.findings[0].rule_id != _REGULAR or last is None:
+    if incident.findings[0].rule_id != CRON_JOB_ACTS or last is None:
         return False
     workload = asked.state.find(incident.findings[0].subject)
     created = (pod.created for pod in asked.state.pods_of(workload)) if workload is not None else ()
@@ -42,7 +40,7 @@ def replaces_regularly(asked: Asked, incident: Incident, cron_job: ClusterObject
 
 def is_outdated(asked: Asked, incident: Incident) -> bool:
     """Return whether a question complains about an old state: "still shows the old one", "as before the change"."""
-    return says_outdated(asked) and incident.findings[0].rule_id == OUTDATED
+    return says_outdated(asked) and incident.findings[0].rule_id == OUTDATED_PODS
 
 
 def says_outdated(asked: Asked) -> bool:

@@ -259,7 +259,7 @@ def named_actor(state: ClusterState, service: ObjectRef, trouble: Trouble, path:
     The change did not occur in the healthy time before, for example that a job empties a cache.
     """
     first = trouble.group.first
-    found: dict[ObjectRef, str] = {}
+    found: dict[ObjectRef, tuple[str, str]] = {}
     for workload in behind_service(state, service) if first and trouble.group.sudden else ():
         names = {name: ref for name, ref in clients_of(state, workload).items() if ref not in path}
         for key, story in stories_of(state, workload):
@@ -268,11 +268,12 @@ def named_actor(state: ClusterState, service: ObjectRef, trouble: Trouble, path:
                 near = first - _SHORTLY_SECONDS <= begun <= first + _AFTER_SECONDS
                 line = story.lines[pattern.numbers[0] - 1] if near else ""
                 told = set(clients_in(line, names)) if _ALTERED.search(line) else set()
-                found |= {ref: f"{key.pod}, log of container {key.container}: {quoted(line)}" for ref in told}
+                found |= dict.fromkeys(told, (f"{key.pod}, log of container {key.container}", quoted(line)))
     if len(found) != 1:
         return None
-    ((ref, shown),) = found.items()
-    return Reason(culprit=ref, words=f"{service} was changed by {ref}: {shown.partition(': ')[2]}", evidence=(shown,))
+    ((ref, (place, said)),) = found.items()
+    words = f"when it began, the log of {service} named {ref}: {said}"
+    return Reason(culprit=ref, words=words, evidence=(f"{place}: {said}",))
 
 
 def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: Sequence[ObjectRef]) -> Reason | None:

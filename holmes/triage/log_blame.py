@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
+from holmes.diagnosis.rule_ids import OUTDATED_PODS
 from holmes.kubernetes.fields import children, text
 from holmes.triage.asked import one_sentence
 from holmes.triage.blame import from_logs, from_reason, with_cause
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from holmes.values.findings import Incident
     from holmes.values.first_look import FirstLook
 
-OUTDATED: Final = "W13"
-"""The rule that finds pods which are older than their configuration."""
 _WORDS: Final = re.compile(r"[a-z]{3,}")
 _ORDINARY: Final = frozenset(
     {"api", "key", "password", "token", "secret", "auth", "user", "credentials", "url", "host"}
@@ -133,7 +132,7 @@ def as_told(look: FirstLook, incident: Incident, troubles: Sequence[Trouble]) ->
     The old certificate of an outdated process is at fault because it has expired, which the logs of clients say.
     """
     look = replace(look, severity="warning" if look.severity == "info" else look.severity)
-    outdated = any(each.rule_id == OUTDATED for each in incident.findings)
+    outdated = any(each.rule_id == OUTDATED_PODS for each in incident.findings)
     expired = (each for each in troubles if each.group.kind == "tls" and EXPIRED.search(each.group.record))
     teller = next(expired, None) if outdated else None
     said = f" The certificate that they still use has expired, says the log of {teller.workload.ref}." if teller else ""
@@ -178,7 +177,7 @@ def _of_clients(asked: Asked, logged: LogCause, incidents: list[Incident]) -> It
         return
     for incident in incidents:
         client = asked.state.find(incident.culprit)
-        outdated = any(each.rule_id == OUTDATED for each in incident.findings)
+        outdated = any(each.rule_id == OUTDATED_PODS for each in incident.findings)
         served = client is not None and client.ref != logged.culprit
         if client is not None and served and outdated and logged.culprit in connections(asked.state, (client,)):
             yield incident

@@ -34,9 +34,9 @@ _RETRIES: Final = re.compile(r"(?i)\bretr(?:y|ies|ying|ied)\b|\battempts?\b")
 _STORM: Final = re.compile(
     r"(?i)\b(?:retrying|retry|retries) (?:immediately|at once|without (?:any )?(?:delay|pause|back-?off))"
     r"|\b(?:no|zero|0 ?m?s) back-?off\b|\bwith (?:no|zero) delay\b|\bback-?off[ =:]{1,2}0(?: ?m?s)?\b"
-    r"|\b\d{3,7} ?(?:req(?:uests)?/s|requests per second|rps|qps)\b|\battempt[ =#:]{1,2}\d{3,}"
+    r"|\battempt[ =#:]{1,2}\d{3,}"
 )
-"""A line about attempts without a pause between them, or about hundreds of them."""
+"""Words about attempts without a pause between them, or about hundreds of them."""
 _RATE: Final = re.compile(r"(?i)\b\d{3,7} ?(?:req(?:uests)?/s|requests per second|rps|qps)\b")
 _FAILED: Final = re.compile(r"(?<![\w.:/-])50\d(?![\w.:/%-])")
 _LEAST_LINES: Final = 5
@@ -86,6 +86,11 @@ def _is_unanswered(line: str) -> bool:
     return kind_of(line) in {*REACHED, "unknown host"} or _FAILED.search(line) is not None
 
 
+def _is_storm(line: str) -> bool:
+    """Return whether a line tells of attempts without a pause, or of attempts and a rate of hundreds."""
+    return bool(_RETRIES.search(line) and (_STORM.search(line) or _RATE.search(line)))
+
+
 def _newest_lines(state: ClusterState, server: ClusterObject) -> Iterator[str]:
     pods = {pod.ref for pod in state.pods_of(server)}
     logs = ((key, log) for key, log in state.logs.items() if key.pod in pods)
@@ -103,6 +108,6 @@ def _told_by_clients(state: ClusterState, server: ClusterObject) -> Iterator[tup
         for each in patterns if ref != server.ref else ():
             line = each.last_line
             named = any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", line) for name in names)
-            if each.count >= _LEAST_LINES and named and _RETRIES.search(line) and _STORM.search(line):
+            if each.count >= _LEAST_LINES and named and _is_storm(line):
                 yield ref, line
                 break

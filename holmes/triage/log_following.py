@@ -75,12 +75,22 @@ _KEPT: Final = re.compile(
 )
 """Words about what a client keeps on a server or gives back to it."""
 _CALL: Final = re.compile(
-    r"(?i)call|request|respon|answer|repl(?:y|ied|ies)|time|client|quer|fetch|http|upstream|connect|\b[45]\d\d\b|unavail"
-    r"|lock|slow|wait|retr|send|sent|receiv|stor|writ|read\b|commit|insert|select|update|delete|consum(?:e|ed|ing)\b|publish"
-    r"|lookup|transaction|server|backend|remote|peer|rpc|sql|redis|queue|cache|refus|reject|den(?:y|ied)|expired"
-    r"|not available|exceeded|giving up|gave up|deadline"
+    r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?:(?i:"
+    r"request(?:s|ed|ing)?|respon(?:ses?|d(?:s|ed|ing)?)|answer(?:s|ed|ing)?|repl(?:y|ies|ied)|calling|calls? to|g?rpc"
+    r"|quer(?:y|ies|ied|ying)|fetch(?:e[ds]|ing)?|lookups?|upstreams?|backends?|remote|peers?|servers?"
+    r"|(?:re|dis)?connect(?:s|ed|ing|ions?)?|time-?outs?|tim(?:ed|ing) out|deadlines?|wait(?:s|ed|ing)?|slow"
+    r"|retr(?:y|ies|ied|ying)|g(?:iving|ave) up|sen[dt]|sends|sending|receiv(?:e[ds]?|ing)|publish(?:e[ds]|ing)?"
+    r"|consum(?:e[ds]?|ing)|queues?|queued|stor(?:e[ds]?|ing)|write|writing|written|commit(?:s|ted|ting)?|insert(?:s|ed|ing)?"
+    r"|transactions?|leases?|(?:dead)?lock(?:s|ed|ing)?|sql|redis|caches?|refus(?:e[ds]?|al)|reject(?:s|ed|ions?)?"
+    r"|den(?:y|ied|ies)|(?:un|not )available|exceeded)"
+    r"|SELECT|UPDATE|DELETE)(?![a-z]|_?[Ii]d\b)"
+    r"|://|(?i:\b(?:status|code|answered|returned|got|http(?:/[\d.]+)?)|->)\W{0,3}[45]\d\d\b"
 )
-"""Words of an error that a call of another server can have."""
+"""Words about a call of another program, its answer, or what is kept there: data, a queue or a lock.
+
+They are whole words or parts of a name such as `ReadTimeoutError`, so `runtime`, `most recent call last` and the field
+`request_id` say nothing.
+"""
 _CLOCK: Final = re.compile(r"(?i)\b(?:clock|time|ntp|chrony)\b")
 _REJECTS: Final = re.compile(
     r"(?i)(?:\bstatus|\bcode|\bhttp(?:/[\d.]+)?|\banswered|\breturned|->|\bgot)\W{0,3}40[13]\b"

@@ -17,7 +17,7 @@ from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
-from holmes.diagnosis.facts.pods import containers_of, is_pod_name_of
+from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.producers import producers_of, targets_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.resources import amount
@@ -27,6 +27,7 @@ from holmes.kubernetes.fields import children, moment, text, text_map, written
 from holmes.triage.log_links import behind_service, named_services, objects_named
 from holmes.triage.log_troubles import REACHED, workloads_of
 from holmes.values.findings import ObjectRef
+from holmes.values.pod_names import is_pod_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -233,7 +234,7 @@ def lost_lease(state: ClusterState, trouble: Trouble) -> Reason | None:
 def _without_holder(state: ClusterState, lease: ClusterObject, workload: ClusterObject) -> Reason | None:
     held_by = lease.text("spec", "holderIdentity")
     holder = held_by.partition("_")[0]
-    if not is_pod_name_of(holder, workload) or not state.is_missing("Pod", lease.namespace, holder):
+    if not is_pod_name_of(holder, workload.kind, workload.name) or not state.is_missing("Pod", lease.namespace, holder):
         return None
     renewed = lease.text("spec", "renewTime") or "(not set)"
     evidence = (f"{lease.ref}, spec.holderIdentity: {held_by}", f"{lease.ref}, spec.renewTime: {renewed}")

@@ -38,6 +38,8 @@ _OUTCOMES: Final = frozenset({"failing", "failed", "completed", "crashing", "evi
 """States of objects that are also what lines say of other things: "failed logins"."""
 _JOINING: Final = word_list("of") | word_list("determiners")
 _OF_WHOM: Final = frozenset({"of", "for", "from", "by"})
+_STATUS_DIGITS: Final = 3
+"""Such numbers are statuses, which have a filter of their own."""
 _LEAST_DIGITS: Final = 4
 """Shorter numbers are statuses or the length of a list."""
 _BEING: Final = word_list("being")
@@ -109,7 +111,7 @@ def _words(asked: Asked) -> Iterator[tuple[int, str]]:
         return
     happened = _happenings(asked)
     period = question.period.text.split() if question.period is not None else ()
-    numbers = {word for word in question.words if word.isdigit() and len(word) == len("503")}
+    numbers = {word for word in question.words if word.isdigit() and len(word) == _STATUS_DIGITS}
     numbers |= {f"{each.number:g}" for each in question.comparisons}
     for index, word in enumerate(question.words):
         wanted = word in subject.unknown or index in happened or _is_value(question, word)

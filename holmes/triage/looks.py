@@ -119,7 +119,7 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
     """Return the logs that the answer needs, the most useful first."""
     if request.claim:
         return ()
-    request = _read(request)
+    request = _read(request, scan)
     if not request.alerts:
         keys = (key for part in _parts(request, scan) for key in logs_for(_asked(part, scan)))
         return tuple(dict.fromkeys(keys))[:MOST_LOGS]
@@ -129,7 +129,7 @@ def wanted_logs(request: LookRequest, scan: ScanResult) -> tuple[LogKey, ...]:
 
 def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
     """Return whether the answer needs the current usage of pods and nodes."""
-    request = _read(request)
+    request = _read(request, scan)
     every = [_asked(part, scan) for part in _parts(request, scan)] if not request.alerts else []
     plans = (plan for asked in every for plan in plans_of(asked.question, asked.subject))
     return any(plan.answer is usage for plan in plans)
@@ -137,7 +137,7 @@ def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
 
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     """Answer the question, take the first look at the alerts, or check the cause of an answer."""
-    request = _read(request)
+    request = _read(request, scan)
     if request.claim:
         found = [asked_by(labels, scan, request.namespace) for labels in request.alerts]
         asked = next((each for each in found if each is not None), None) or _asked(request, scan)
@@ -151,10 +151,12 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     return joined(looks) if can_join(looks) else _look(_completed(request, scan), scan)
 
 
-def _read(request: LookRequest) -> LookRequest:
+def _read(request: LookRequest, scan: ScanResult) -> LookRequest:
     """Return the request with the alert that the question consists of."""
     alert = pasted_alert(request.question) if not request.alerts else None
-    return replace(request, alerts=(alert,)) if alert else replace(request, question=without_mark(request.question))
+    if alert:
+        return replace(request, alerts=(alert,))
+    return replace(request, question=without_mark(request.question, names_of(scan.state).knows))
 
 
 def _look(request: LookRequest, scan: ScanResult) -> FirstLook:

@@ -14,7 +14,7 @@ from weakref import ref
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import child, children, text, texts
-from holmes.triage.alert_subjects import owners_of_pod
+from holmes.values.pod_names import owners_of_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -8,12 +8,14 @@ from holmes.kubernetes.kinds import KINDS
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _MARK: Final = expression(r"\[(?:FIRING|ALERT|RESOLVED)(?::\d{1,4})?\]|^\W{0,3}(?:FIRING|ALERT)\b:?")
 _TICKET: Final = expression(
-    r"^\s*(?:[A-Za-z]+\s)?\[?(?:[A-Z]{2,10}-?\d{1,9}|P[0-5])\]?\s?(?::|\||[-\u2013\u2014]\s|(?<=\]))\s*"
+    r"^\s*(?:(?i:ticket|issue|incident|change|problem|request|task|case|bug|re|fwd?|st\u00f6rung|vorfall|incidencia):?\s)?"
+    r"\[?([A-Z]{2,10}-\d{1,9}|[A-Z]{3,10}\d{4,9}|P[0-5])\]?\s?(?::|\||[-\u2013\u2014]\s|(?<=\]))\s*"
 )
+"""The number of a ticket, for example `OPS-118:` or `RITM0021 |`, or its priority. `DB1:` is a name."""
 _TITLE: Final = expression(r"(?<![\w./=\"'-])[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{1,30}){1,8}(?![\w./-])")
 _HUMPS: Final = expression(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]+")
 _OF_SUBJECTS: Final = frozenset({
@@ -41,9 +43,13 @@ def pasted_alert(text: str) -> Mapping[str, str] | None:
     return {**labels, "alertname": title}
 
 
-def without_mark(text: str) -> str:
-    """Return a pasted title as a question: `[FIRING] KubePodCrashLooping web` asks why web crashes."""
-    text = _TICKET.sub("", text)
+def without_mark(text: str, knows: Callable[[str], bool]) -> str:
+    """Return a pasted title as a question: `[FIRING] KubePodCrashLooping web` asks why web crashes.
+
+    `knows` returns whether a word in lower case is the name of something in the cluster, and not a mark.
+    """
+    ticket = _TICKET.match(text)
+    text = text[ticket.end() :] if ticket is not None and not knows(ticket[1].lower()) else text
     if _MARK.search(text) is None:
         return text
     plain = _TITLE.sub(lambda match: " ".join(_HUMPS.findall(match[0].removeprefix("Kube"))).lower(), text)

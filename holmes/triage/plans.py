@@ -17,7 +17,7 @@ from holmes.triage.commands import (
     log_command,
     port_forward,
 )
-from holmes.triage.grammar import names_things, unknown_parts
+from holmes.triage.grammar import asks_who, names_things, unknown_parts
 from holmes.triage.log_answers import asks_logs, log_answer, searches_lines
 from holmes.triage.moments import asks_time, moments
 from holmes.triage.orders import asks_how_to_change, how_to_change
@@ -51,7 +51,6 @@ _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restar
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
     "StorageClass"})  # fmt: skip
 """Kinds that run nothing themselves: what "runs with" them uses them."""
-_WHO: Final = word_list("by whom")
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
 
@@ -216,9 +215,8 @@ def _asks_what_runs_with(question: Question, subject: Subject) -> bool:
 
 def _asks_who(question: Question, subject: Subject) -> bool:
     """Return whether a question asks who does something to an object, with an unknown verb: "who pulls from web"."""
-    opens = question.words[:1] and question.words[0] in _WHO
     calm = not question.asks("changes", "permission", "why", "trouble", "logs", "when", "count", "health")
-    return bool(opens and subject.named and subject.unknown) and calm and not question.symptoms
+    return bool(asks_who(question) and subject.named and subject.unknown) and calm and not question.symptoms
 
 
 def _wants_images(question: Question, subject: Subject) -> bool:

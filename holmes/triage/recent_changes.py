@@ -32,11 +32,17 @@ _REFRESHED: Final = re.compile(
 )
 """The refresh of a program's own data, with an amount."""
 _OF_SETTINGS: Final = re.compile(
-    r"(?i)config|setting|flag|feature|deploy|version|upgrad|migrat|schema|\bkeys?\b|\bcert|rotat|leader|primary|replica"
-    r"|read[_ -]?only|lease|(?:en|dis)abled|set to|switch|fail ?over|promot|limit|timeout|pool|\brules?\b|route|polic"
-    r"|\b(?:DROP|ALTER|CREATE|TRUNCATE|LOCK) "
+    r"(?<![A-Za-z])(?i:config(?:s|urations?)?|settings?|(?:feature )?flags?|deploy(?:s|ed|ments?)?|(?:to|now) version"
+    r"|upgrad(?:e[ds]?|ing)|migrat(?:e[ds]?|ing|ions?)|schemas?|(?:api|access|signing|private|public|host) keys?"
+    r"|cert(?:s|ificates?)?|rotat(?:e[ds]?|ing|ion)|leader(?:ship)?|primary|replicas?|read[_ -]?only|leases?"
+    r"|(?:en|dis)abled|set to|switch(?:ed|ing)? (?:to|over)|(?:switch|fail) ?over|promot(?:ed|ing)|(?:rate )?limits?"
+    r"|time-?outs?|pool size|rules?|routing|(?:drop|alter|create|truncate|lock) (?:table|index|column|view|schema))"
+    r"(?![A-Za-z])"
 )
-"""Words about what decides how a program works."""
+"""Words about what decides how a program works: its settings, version, schema, credentials, role or bounds.
+
+Goods with such names, for example features of a model, promotions or keys of a cache, are its data.
+"""
 
 
 def changes_of(state: ClusterState, workload: ClusterObject, *, restarts: bool = True) -> Iterator[tuple[str, float]]:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.kubernetes.fields import integer, moment, text
+from holmes.kubernetes.kinds import SCALED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holmes.kubernetes.cluster_object import ClusterObject
-
-_SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
 
 
 _STOPS: Final = (
@@ -132,11 +131,11 @@ _STATES: Final[dict[tuple[str, str], Callable[[ClusterObject], bool]]] = {
     ("Pod", "oom"): _oom,
     ("Pod", "image_pull"): _waits("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"),
     **{(kind, "unowned"): lambda each: each.owner is None for kind in ("Pod", "ReplicaSet", "Job")},
-    **{(kind, "ready"): _scaled_ready for kind in _SCALED},
-    **{(kind, "not_ready"): lambda each: not _scaled_ready(each) for kind in _SCALED},
-    **{(kind, "failing"): lambda each: not _scaled_ready(each) for kind in _SCALED},
-    **{(kind, "running"): _runs for kind in _SCALED},
-    **{(kind, "zero"): lambda each: _wanted(each) == 0 for kind in _SCALED},
+    **{(kind, "ready"): _scaled_ready for kind in SCALED},
+    **{(kind, "not_ready"): lambda each: not _scaled_ready(each) for kind in SCALED},
+    **{(kind, "failing"): lambda each: not _scaled_ready(each) for kind in SCALED},
+    **{(kind, "running"): _runs for kind in SCALED},
+    **{(kind, "zero"): lambda each: _wanted(each) == 0 for kind in SCALED},
     ("Deployment", "paused"): lambda each: each.boolean("spec", "paused"),
     ("DaemonSet", "ready"): lambda each: (
         each.integer("status", "numberReady") >= each.integer("status", "desiredNumberScheduled")

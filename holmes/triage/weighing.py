@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.grammar import order_of
+from holmes.diagnosis.rule_ids import CRASHES
+from holmes.triage.grammar import asks_who, order_of
 from holmes.triage.ledger import STRUCTURAL
 from holmes.triage.log_answers import asks_logs
 from holmes.triage.past import NOW_SECONDS
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _UNMEASURED: Final = word_list("unmeasured")
 _ASKING_LEAVE: Final = word_list("asking leave")
 _OF: Final = word_list("of")
+_KILLED: Final = "137"
+"""The exit code of a container that got the signal SIGKILL."""
 _UNCHECKED: Final = frozenset({"permission", "usage", "secret_value", "uses", "resources"})
 _ASKING: Final = word_list("asking") | word_list("interrogatives") | word_list("requests") | word_list("yes or no")
 
@@ -33,7 +36,7 @@ def weighed(asked: Asked, look: FirstLook) -> FirstLook:
         return _weighed_fact(asked, look)
     if look.verdict == "healthy":
         return _weighed_health(asked, look)
-    if look.verdict == "cause_found" and "(SIGKILL)" in look.summary and _asks_who(asked):
+    if look.verdict == "cause_found" and asks_who(asked.question) and _is_of_kill(asked, look):
         text = f"{look.summary} SIGKILL is what happened; no event or log that was read tells who sent it."
         return replace(look, verdict="inconclusive", summary=text, culprit="", chain=(), fix=())
     possessed = tuple(_possessed(asked))
@@ -43,9 +46,11 @@ def weighed(asked: Asked, look: FirstLook) -> FirstLook:
     return look
 
 
-def _asks_who(asked: Asked) -> bool:
-    """Return whether a question asks for a person or a program: "who killed web?"."""
-    return bool(asked.question.words) and asked.question.words[0] in word_list("who")
+def _is_of_kill(asked: Asked, look: FirstLook) -> bool:
+    """Return whether the cause is only that a container was killed, which does not tell who sent the signal."""
+    named = [each for each in asked.report.incidents if str(each.culprit) == look.culprit and each.since == look.since]
+    proofs = (proof for each in named if each.rule_id in CRASHES for proof in each.findings[0].evidence)
+    return any(each.path.endswith(".exitCode") and each.value == _KILLED for each in proofs)
 
 
 def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:

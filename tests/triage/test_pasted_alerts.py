@@ -31,8 +31,28 @@ def test_a_question_is_no_alert(text: str) -> None:
 
 
 def test_the_title_of_an_alert_without_labels_is_a_question() -> None:
-    assert without_mark("[FIRING:1] KubePodCrashLooping (web shop)") == "why pod crash looping (web shop)"
-    assert without_mark("INC-42: web is slow") == "web is slow"
+    title = "[FIRING:1] KubePodCrashLooping (web shop)"
+    assert without_mark(title, frozenset[str]().__contains__) == "why pod crash looping (web shop)"
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("INC-42: web is slow", "web is slow"),
+        ("Change CHG-77: who uses it?", "who uses it?"),
+        ("[OPS-118] web is slow", "web is slow"),
+        ("RITM0021: web is slow", "web is slow"),
+        ("INC-20931 | P2 | web is slow", "P2 | web is slow"),
+        ("P2 - web is slow", "web is slow"),
+        ("DB1: why slow?", "DB1: why slow?"),
+        ("DB-1: why slow?", "DB-1: why slow?"),  # the cluster has a db-1
+        ("db-2: why slow?", "db-2: why slow?"),
+        ("web OPS-118: why slow?", "web OPS-118: why slow?"),
+        ("UTF-8 in the log of web?", "UTF-8 in the log of web?"),
+    ],
+)
+def test_the_number_of_a_ticket_is_no_part_of_a_question_and_a_name_is(text: str, question: str) -> None:
+    assert without_mark(text, frozenset({"db-1", "db1", "web"}).__contains__) == question
 
 
 def test_a_pasted_alert_is_answered_like_an_alert() -> None:

@@ -13,6 +13,7 @@ from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optio
 from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.object_mentions import existing_in
 from holmes.diagnosis.facts.pods import container_field
+from holmes.diagnosis.facts.references import DATA_KEYS
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.typos import hint, nearest
 from holmes.kubernetes.fields import child, children, matches_map, text, text_map, texts
@@ -167,7 +168,7 @@ def _named_file(words: frozenset[str], container: Container, state: ClusterState
             said = f"{files[0]} is the key {missing} of {found.ref}"
             return Blamed(evidence=value(found, f"data.{missing}", content), words=said, culprit=found.ref)
         said = f"{found.ref} is mounted at {folder} and has no key {missing}{hint(missing, keys)}"
-        return Blamed(evidence=value(found, "data keys", keys[:_MOST_KEYS]), words=said, culprit=found.ref)
+        return Blamed(evidence=value(found, DATA_KEYS, keys[:_MOST_KEYS]), words=said, culprit=found.ref)
     return None
 
 
@@ -235,7 +236,7 @@ def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Bl
             shown = ", ".join(keys[:_MOST_KEYS])
             said = f"the container reads its variables from {found.ref}, which has no key {wanted}"
             said += f"; the closest existing key is {near}" if near else ""
-            return Blamed(evidence=value(found, "data keys", shown), words=said, culprit=found.ref)
+            return Blamed(evidence=value(found, DATA_KEYS, shown), words=said, culprit=found.ref)
     return None
 
 

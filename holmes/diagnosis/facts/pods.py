@@ -28,8 +28,8 @@ _KINDS: Final[tuple[tuple[ContainerKind, str, str], ...]] = (
     ("main", "containers", "containerStatuses"),
     ("ephemeral", "ephemeralContainers", "ephemeralContainerStatuses"),
 )
-_SUFFIXES: Final = re.compile(r"\d{1,6}|[a-z0-9]{1,63}|[a-z0-9]{1,10}-[a-z0-9]{4,5}")
-"""The end of a pod's name behind the name of its workload: an ordinal, or the suffixes of its controllers."""
+SAYS_NOTHING: Final = re.compile(r"(?:Error: \w{1,60}|Back-off pulling image \"[^\"]{1,1000}\")$")
+"""A message of the kubelet that repeats the reason of an event and gives no cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +166,3 @@ def is_sick(state: ClusterState, workload: ClusterObject) -> bool:
         if (not ready and state.age_seconds(pod) >= state.grace_seconds) or restarted:
             return True
     return False
-
-
-def is_pod_name_of(name: str, workload: ClusterObject) -> bool:
-    """Return whether a pod with this name can belong to the workload. `web-worker-7d9c-x2k4p` is not a pod of `web`."""
-    prefix = f"{workload.name}-"
-    return name.startswith(prefix) and _SUFFIXES.fullmatch(name.removeprefix(prefix)) is not None

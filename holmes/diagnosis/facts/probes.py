@@ -24,6 +24,8 @@ WORDS: Final[dict[ProbeField, str]] = {
     "livenessProbe": "liveness probe",
     "startupProbe": "startup probe",
 }
+STARTING_GRACES: Final = 3
+"""After this time, a probe to which nothing listens is named, although the rollout may take longer."""
 _ACTIONS: Final = ("httpGet", "tcpSocket", "grpc", "exec")
 _STATUS_CODE: Final = re.compile(r"statuscode: ?(\d{3})")
 _PORT_IN_COMMAND: Final = re.compile(r"(?<![\d.])(\d{2,5})(?![\d.])")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence
+    from holmes.values.findings import Evidence, Finding
     from holmes.values.json_types import JsonObject
 
 
@@ -32,6 +32,8 @@ _FIELDS: Final[tuple[tuple[str, str, Use], ...]] = (
     ("priorityClassName", "PriorityClass", "class"),
     ("runtimeClassName", "RuntimeClass", "class"),
 )
+DATA_KEYS: Final = "data keys"
+"""The path of evidence that lists the keys of a ConfigMap."""
 _CLUSTER_WIDE: Final = frozenset({"PriorityClass", "RuntimeClass"})
 
 
@@ -222,7 +224,7 @@ def missing_key(reference: Reference, workload: ClusterObject, state: ClusterSta
     proof: tuple[Evidence, ...] = ()
     if found is not None and reference.kind == "ConfigMap":
         shown = ", ".join(keys[:_MOST_KEYS]) + (", …" if len(keys) > _MOST_KEYS else "")
-        proof = (value(found, "data keys", shown or "(none)"),)
+        proof = (value(found, DATA_KEYS, shown or "(none)"),)
     changed = found is not None and edited_at(found) > _template_changed(workload, state) + _SLACK_SECONDS
     typo = meant(reference.key, keys) if not changed else None
     hint = f"; the closest existing key is {near}" if near else ""
@@ -238,6 +240,12 @@ def missing_key(reference: Reference, workload: ClusterObject, state: ClusterSta
         next_check=f"kubectl -n {namespace} describe {_RESOURCES[reference.kind]} {reference.name}",
         right=typo,
     )
+
+
+def lacks_only_key(finding: Finding) -> bool:
+    """Return whether the decisive field of a finding is a reference to a key, or the list of the keys that exist."""
+    path = finding.evidence[0].path if finding.evidence else ""
+    return path == DATA_KEYS or path.endswith((".key", *(f".{name}" for name, _ in _ENV)))
 
 
 def just_repaired(reference: Reference, namespace: str, state: ClusterState) -> bool:

@@ -10,9 +10,9 @@ from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.actors import commands, deployment_named, last_write, who_changed
 from holmes.diagnosis.facts.changes import replica_sets_newest_first, template_differences
 from holmes.diagnosis.facts.edges import consumer_logs, newest_lines
-from holmes.diagnosis.facts.pods import is_pod_name_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment
+from holmes.values.pod_names import is_pod_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,6 +168,6 @@ def _owner_of(state: ClusterState, lease: ClusterObject, holder: str) -> Cluster
         return None
     for kind in ("Deployment", "StatefulSet"):
         for workload in state.of(kind, lease.namespace):
-            if is_pod_name_of(holder, workload) and state.pods_of(workload):
+            if is_pod_name_of(holder, kind, workload.name) and state.pods_of(workload):
                 return workload
     return None

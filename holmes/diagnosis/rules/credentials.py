@@ -25,10 +25,19 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
     from holmes.values.findings import Evidence
 
-_MAKES: Final = re.compile(
-    r"(?i)(?<![a-z])(?:apply|patch|create|replace|edit|set|put|post|renew|rotat|refresh|issu|writ|updat|generat|mint|sync"
-    r"|log-?in|fetch|token|push|acme|certbot|get-)"
+_CREDENTIAL: Final = r"(?:secret|token|cred(?:ential)?|password|cert(?:ificate)?|key)s?"
+_WRITES: Final = (
+    r"(?:renew(?:s|al|er)?|refresh(?:es|er)?|updat(?:e[rs]?|or)|generat(?:e[rs]?|or)|creat(?:e[rs]?|or)|write[rs]?"
+    r"|sync(?:s|er)?|fetch(?:es|er)?|patch(?:es|er)?|replace[rs]?|push(?:es|er)?|issue[rs]?|edit|set|put)"
 )
+_RENEWS: Final = re.compile(
+    r"(?i)(?<![a-z])(?:renew(?:s|er|ing)?|mint(?:s|er|ing)?|certbot|acme|"
+    r"(?<!log-)(?<!log_)(?<!log )rotat(?:e[ds]?|ing|ion|or)(?![-_ ]logs?)"
+    rf"|{_WRITES}[-_ ](?:[a-z0-9]{{1,30}}[-_ ])?{_CREDENTIAL}|{_CREDENTIAL}[-_ ]{_WRITES}"
+    r"|kubectl [^;&|\n]{0,200}?(?<=\s)(?:apply|replace)"
+    r"|-X ?(?:POST|PUT|PATCH)\b[^;&|\n]{0,300}/secrets)(?![a-z])"
+)
+"""Words for the renewal of credentials, or for writing a credential: `rotate`, `token-refresh`, `create secret`."""
 
 
 @Row(
@@ -39,7 +48,8 @@ _MAKES: Final = re.compile(
     needs=("Secret",),
     reads=("logs of the workload", "CronJob command, args and env", "spec.suspend", "Job status"),
     explanation="The log of a workload reports that its credentials are rejected. They are in a Secret that a CronJob "
-    "names in its command or variables, and this CronJob is suspended or its last Job failed before the rejections "
+    "names in its command or variables. The name, the image or the command of the CronJob speaks of renewing or "
+    "writing credentials, and this CronJob is suspended or its last Job failed before the rejections "
     "began. Resume or repair the CronJob. A Secret that was changed after the first rejection is not reported.",
 )
 def no_longer_renewed(state: ClusterState) -> Iterator[Fault]:
@@ -50,9 +60,10 @@ def no_longer_renewed(state: ClusterState) -> Iterator[Fault]:
                 users[template.workload.namespace, reference.name].append(template.workload)
     for template in pod_templates(state):
         producer = template.workload
+        if producer.kind != "CronJob" or not _renews(template):
+            continue
         named = [place for place in _words(template) if (producer.namespace, place.value) in users]
-        named = named if _makes_something(template) else []
-        stop = stop_of_producer(state, producer) if named and producer.kind == "CronJob" else None
+        stop = stop_of_producer(state, producer) if named else None
         for place in named if stop is not None else ():
             for user in dict.fromkeys(users[producer.namespace, place.value]):
                 found = _rejected(state, user, producer, place.value) if user is not producer else None
@@ -73,15 +84,15 @@ def no_longer_renewed(state: ClusterState) -> Iterator[Fault]:
                 )
 
 
-def _makes_something(template: PodTemplate) -> bool:
-    """Return whether the name, the image or the command of a workload speaks of making or writing something.
+def _renews(template: PodTemplate) -> bool:
+    """Return whether the name, the image or the command of a workload speaks of renewing or writing credentials.
 
     One that only reads a Secret, for example for a report or a backup, renews nothing.
     """
     containers = children(template.spec, "containers")
-    told = [word for each in containers for word in (*texts(each, "command"), *texts(each, "args"))]
-    images = [text(each, "image").rpartition("/")[2] for each in containers]
-    return any(_MAKES.search(each) for each in (template.workload.name, *images, *told))
+    told = [" ".join((*texts(each, "command"), *texts(each, "args"))) for each in containers]
+    images = [text(each, "image").rpartition("/")[2].partition(":")[0] for each in containers]
+    return any(_RENEWS.search(each) for each in (template.workload.name, *images, *told))
 
 
 def _words(template: PodTemplate) -> Iterator[Evidence]:

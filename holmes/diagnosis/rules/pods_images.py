@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from holmes.diagnosis.facts.changes import ABSENT, last_rollout
 from holmes.diagnosis.facts.evidence import event, spec_field, value
 from holmes.diagnosis.facts.fixes import corrected, provided
-from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
+from holmes.diagnosis.facts.pods import SAYS_NOTHING, container_field, container_words, containers_of, troubled_pods
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.typos import meant, nearest
 from holmes.diagnosis.rule import Fault, Row
@@ -163,7 +163,6 @@ _REASONS: Final = frozenset(
         "SignatureValidationFailed",
     }
 )
-_SAYS_NOTHING: Final = re.compile(r"(?:Error: \w{1,60}|Back-off pulling image \"[^\"]{1,1000}\")$")
 _ANSWER: Final = re.compile(r"\b40[13] [A-Z][a-z]+\b")
 """The status with which a registry denies access."""
 _SECRET_EVENT: Final = re.compile(r"pull secrets \(([^)]{1,500})\)")
@@ -243,7 +242,7 @@ def _message(container: Container, state: ClusterState) -> str:
         if _is_about(each, container) and "pull" in each.message.lower()
     ]
     told = (waiting, *reversed(events))
-    return next((each for each in told if each and not _SAYS_NOTHING.match(each)), waiting)
+    return next((each for each in told if each and not SAYS_NOTHING.match(each)), waiting)
 
 
 def _is_about(found: ClusterEvent, container: Container) -> bool:

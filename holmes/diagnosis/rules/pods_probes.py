@@ -12,7 +12,7 @@ from holmes.diagnosis.facts.fixes import corrected
 from holmes.diagnosis.facts.logs import last_words
 from holmes.diagnosis.facts.object_mentions import existing_in
 from holmes.diagnosis.facts.pods import container_words, containers_of, judged_pods, troubled_pods
-from holmes.diagnosis.facts.probes import WORDS, failures, probe_of, verdict
+from holmes.diagnosis.facts.probes import STARTING_GRACES, WORDS, failures, probe_of, verdict
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, FixStep, ObjectRef
 
-_STARTING_GRACES: Final = 3
 _MANY_FAILURES: Final = 10
 _STILL_SECONDS: Final = 180.0
 _SETTLED_SECONDS: Final = 1_800.0
@@ -71,7 +70,7 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
         found = False
         for container in containers_of(pod):
             probe = probe_of(container, "readinessProbe")
-            if _unready(container, probe, state, starting_graces=_STARTING_GRACES):
+            if _unready(container, probe, state, starting_graces=STARTING_GRACES):
                 found = True
                 yield _readiness_fault(probe, state)
             elif _unready(container, probe, state, starting_graces=1):
