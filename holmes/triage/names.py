@@ -35,6 +35,10 @@ _NAME_LABELS: Final = ("app", "app.kubernetes.io/name", "app.kubernetes.io/insta
 _WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"})
 _LEAST_CHARACTERS: Final = 4
 _CLOSE: Final = 0.75
+_ENDING: Final = re.compile(
+    r"(?:s|es|e|en|er|ers|ing|y|ies)?-?(?:service|svc|server|api|app|db|ui|web|worker|job|store)?s?"
+)
+"""Endings of a word in a name that still mean this word. With others, it is another one: `auth`, `author`."""
 _SHORT_PART: Final = 3
 
 
@@ -137,7 +141,7 @@ class Names:
         found = [
             each
             for known, objects in self._by_name.items()
-            if any(part.startswith(stem) for part in re.split(r"[-.]", known))
+            if any(part.startswith(stem) and _ENDING.fullmatch(part, len(stem)) for part in re.split(r"[-.]", known))
             for each in objects
             if each.kind in _WORKLOADS | {"Service", "Ingress"} and _within(each, namespaces)
         ]
