@@ -141,7 +141,7 @@ class Names:
         found = [
             each
             for known, objects in self._by_name.items()
-            if any(part.startswith(stem) and _ENDING.fullmatch(part, len(stem)) for part in re.split(r"[-.]", known))
+            if any(is_form_of(part, stem) for part in re.split(r"[-.]", known))
             for each in objects
             if each.kind in _WORKLOADS | {"Service", "Ingress"} and _within(each, namespaces)
         ]
@@ -196,6 +196,11 @@ def names_of(state: ClusterState) -> Names:
     if found is None:
         found = _NAMES[state] = Names(state)
     return found
+
+
+def is_form_of(part: str, word: str) -> bool:
+    """Return whether a part of a name is a word, with an ending or a noun that names no other thing: `mailer`."""
+    return part.startswith(word) and _ENDING.fullmatch(part, len(word)) is not None
 
 
 def is_of(each: ClusterObject | ObjectRef, kind: str) -> bool:
