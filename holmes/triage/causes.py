@@ -20,9 +20,10 @@ from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.complaints import states_trouble
 from holmes.triage.connections import connections, identity
 from holmes.triage.gone_pods import told_by_gone_pods
-from holmes.triage.harm import spares
+from holmes.triage.harm import leaves_serving
 from holmes.triage.intended import (
     concerns,
+    is_beside,
     is_outdated,
     is_scaled,
     may_be_stopped,
@@ -33,6 +34,7 @@ from holmes.triage.intended import (
 from holmes.triage.log_blame import as_told, blamed, origin_of, with_origin
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_feeds import stopped_feed
+from holmes.triage.log_following import speaks_of_call
 from holmes.triage.log_links import links_in_logs, name_servers
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
@@ -175,7 +177,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     old = _of_old_state(asked, named)
     if old is not None:
         return old
-    harming = [each for each in candidates if not spares(asked.state, asked.question, each.incident, named.objects)]
+    harming = [each for each in candidates if not is_beside(asked, named, each.incident)]
     noted = next((each for each in harming if _is_deliberate(asked, each, own) or _hangs(asked, each)), None)
     if noted is not None:
         return with_cause(asked, noted.incident, named, noted.path)
@@ -220,6 +222,7 @@ def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
         _Candidate(incident=each, own=False, hops=len(path) - 1, symptoms=0, path=path)
         for each in asked.report.incidents
         if each.findings[0].role == "cause" and each.severity != "info" and was_there(asked, each)
+        if not leaves_serving(asked.state, each, [each.culprit])
         if (path := links.get(each.culprit)) is not None
     )
     return min(found, key=lambda each: each.hops, default=None)
@@ -271,27 +274,22 @@ def _is_on(asked: Asked, incident: Incident, own: frozenset[ObjectRef]) -> bool:
     return "Pod" in asked.question.kinds and not own.isdisjoint(named)
 
 
-def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:
-    """Return whether the question is about now, and the incident only about containers that have recovered."""
-    if not asked.question.asks("now") or asked.question.asks("why") or incident.severity == "critical":
-        return False
-    return any(".lastState." in each.path for each in incident.evidence) and all(map(is_ready, named.objects))
-
-
 def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     incident = candidate.incident
     if incident.severity == "info":  # what is over explains the time when it happened
         return candidate.own and asked.question.wants_cause and happened_then(asked, incident)
-    unharmed = spares(asked.state, asked.question, incident, named.objects)
-    if unharmed or _is_over(asked, named, incident) or not is_acute(asked, incident):
+    if is_beside(asked, named, incident) or not is_acute(asked, incident):
         return False
-    if candidate.own:
-        return True
-    named_by_custom = incident.culprit.group and all(each.group for each in named.objects) and candidate.hops <= 1
-    if not (asked.question.wants_cause and incident.severity == "critical"):
+    return candidate.own or (incident.severity == "critical" and _harms(asked, named, candidate))
+
+
+def _harms(asked: Asked, named: Named, candidate: _Candidate) -> bool:
+    """Return whether the critical incident of another object explains the trouble of the subject."""
+    incident = candidate.incident
+    if not asked.question.wants_cause or leaves_serving(asked.state, incident, [incident.culprit]):
         return False
     if incident.culprit.kind not in _UPSTREAM:
-        return bool(named_by_custom)
+        return bool(incident.culprit.group) and all(each.group for each in named.objects) and candidate.hops <= 1
     referred = incident.culprit.kind not in _SERVERS and candidate.hops <= 1
     of_reader = incident.culprit.kind in _SETTINGS and lacks_only_key(incident.findings[0])  # who reads the key
     return (referred and not of_reader) or _suffers(asked, named, candidate)
@@ -327,7 +325,8 @@ def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
         return False
     if not workloads or asked.subject.unknown:  # an Ingress or a volume has no log that could say anything
         return not workloads
-    return bool(troubles) or sum(_late_lines(asked, each) for each in workloads) < _LEAST_LINES
+    mine = [each for workload in workloads for each in troubles_of(asked.state, workload)]
+    return any(map(speaks_of_call, mine)) or sum(_late_lines(asked, each) for each in workloads) < _LEAST_LINES
 
 
 def _lost_server(incident: Incident, services: list[ObjectRef], group: LogGroup) -> bool:

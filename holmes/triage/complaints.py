@@ -70,6 +70,13 @@ def complains(text: str) -> bool:
     return stated and not _is_list(clauses[0].words) and not any(map(_asks_fact, clauses))
 
 
+def only_complains(text: str) -> bool:
+    """Return whether a folded question states trouble, and does not ask if there is any: "is it ok? it failed once"."""
+    clauses = _clauses(text)
+    stated = any(_states_trouble(each) for each in clauses if not each.asked)
+    return stated and all(each.words[0] in word_list("interrogatives") for each in clauses if each.asked)
+
+
 def asks_beside(text: str) -> bool:
     """Return whether a clause of a complaint asks for something else than its cause: "show me its errors"."""
     clauses = _clauses(text)

@@ -38,6 +38,12 @@ def is_about_results(question: Question) -> bool:
     return not question.symptoms and not word_list("wrong results").isdisjoint(question.words)
 
 
+def is_about_behaviour(question: Question) -> bool:
+    """Return whether a question asks for the reason of a behaviour without a common symptom: "why is tax rounded"."""
+    special = question.asks("why") and not question.symptoms and not question.states
+    return special and (is_about_results(question) or not question.asks("trouble"))
+
+
 def spares(state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]) -> bool:
     """Return whether an incident of a subject cannot explain the behaviour that the question complains about."""
     if incident.rule_id == UNHANDLED_INGRESS and _is_about_some(question):

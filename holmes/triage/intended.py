@@ -1,4 +1,7 @@
-"""Tells whether something that is meant to be so explains what a question asks for: a stop, or a CronJob that acts."""
+"""Tells whether what is known of a subject explains what a question asks for: its faults, its stop, or a CronJob.
+
+A setting that is newer than its process and an end that is over explain only some complaints.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.schedules import interval_seconds
+from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import workloads_behind
 from holmes.diagnosis.rule_ids import CRON_JOB_ACTS, OUTDATED_PODS
 from holmes.kubernetes.fields import moment, text_map
-from holmes.triage.harm import is_about_results
+from holmes.triage.harm import is_about_behaviour, is_about_results, spares
+from holmes.triage.past import is_past
+from holmes.triage.states import is_ready
 from holmes.triage.suspicions import fits_rhythm
 from holmes.triage.vocabulary import word_list
 
@@ -43,6 +49,16 @@ def is_outdated(asked: Asked, incident: Incident) -> bool:
     return says_outdated(asked) and incident.findings[0].rule_id == OUTDATED_PODS
 
 
+def _is_of_other_setting(asked: Asked, incident: Incident) -> bool:
+    """Return whether an incident is that pods are older than their settings, and the question is about none of these.
+
+    Old values explain old content and what a setting is about, but not why something else is slow.
+    """
+    pod = asked.state.find(incident.findings[0].subject) if incident.findings[0].rule_id == OUTDATED_PODS else None
+    stale = stale_settings(asked.state, pod) if pod is not None else ()
+    return pod is not None and not any(concerns(asked, each.ref) for each in stale)
+
+
 def says_outdated(asked: Asked) -> bool:
     """Return whether a question speaks of something old."""
     return not word_list("outdated").isdisjoint(asked.question.words)
@@ -56,6 +72,25 @@ def concerns(asked: Asked, setting: ObjectRef) -> bool:
     keys = text_map(each.body, "data") if each is not None and each.kind == "ConfigMap" else {}
     held = {part for key in keys for part in re.split(r"[^a-z]+", key.lower()) if len(part) >= _LEAST_CHARACTERS}
     return setting.name in question.words or not held.isdisjoint(question.words)
+
+
+def is_beside(asked: Asked, named: Named, incident: Incident) -> bool:
+    """Return whether an incident of the subject cannot be the reason of what the question complains about."""
+    if _is_of_other_setting(asked, incident) or _is_over(asked, named, incident):
+        return True
+    return spares(asked.state, asked.question, incident, named.objects)
+
+
+def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:
+    """Return whether the question is about now, and the incident only about containers that have recovered.
+
+    A behaviour of a program that runs again is none of an end that is over, unless the question is about the past.
+    """
+    recovered = any(".lastState." in each.path for each in incident.evidence) and all(map(is_ready, named.objects))
+    if recovered and is_about_behaviour(asked.question) and not is_past(asked):
+        return True
+    about_now = asked.question.asks("now") and not asked.question.asks("why")
+    return recovered and about_now and incident.severity != "critical"
 
 
 def stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:

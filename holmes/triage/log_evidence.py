@@ -16,9 +16,10 @@ from holmes.diagnosis.facts.log_groups import MOST_OF_THE_LOG, OFTEN, stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.stale_settings import visible_edits
 from holmes.kubernetes.fields import written
+from holmes.triage.harm import is_about_behaviour, is_about_results
 from holmes.triage.log_following import way_from
 from holmes.triage.log_policies import denying_policy
-from holmes.triage.log_proofs import felt_at, is_opaque
+from holmes.triage.log_proofs import felt_at, is_opaque, tells_of_lock
 from holmes.triage.log_reasons import lost_lease, reason_of
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
@@ -46,6 +47,7 @@ _SLOWNESS: Final = re.compile(
     r"(?i)slow|time(?:d)?[- ]?out|latency|\bgc\b|pause|retr(?:y|ies)|took|stall|saturat|throttl|wait|busy|overload"
     r"|overhead|deadline|cache|block|backlog|lock|queue|pool|exhaust|memory|\d{4,}(?:\.\d+)? ?ms"
 )
+_WAITING: Final = re.compile(r"(?i)queue|backlog|lag\b|pending|waiting|depth")
 _MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
 _TOGETHER_SECONDS: Final = 2.0
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
@@ -70,7 +72,8 @@ _SYMPTOMS: Final[dict[LineKind, frozenset[str]]] = {
 class LogCause:
     """The trouble in the logs: from the subject to the culprit, and the objects between them.
 
-    `clean` is the Service that the last lines name, if the logs behind it report nothing wrong. `ended` means that the
+    `clean` is the Service that the last lines name, if the logs behind it report nothing wrong, or were not read, which
+    `unread` means. `ended` means that the
     log is silent since the lines. `reason` is a setting or an object that explains the lines. `outside` are the
     addresses outside the cluster of which the lines only tell that they do not answer as expected.
     """
@@ -79,6 +82,7 @@ class LogCause:
     culprit: ObjectRef
     path: tuple[ObjectRef, ...]
     clean: ObjectRef | None = None
+    unread: bool = False
     ended: bool = False
     reason: Reason | None = None
     outside: tuple[str, ...] = ()
@@ -88,7 +92,7 @@ class LogCause:
         """Whether it cannot be determined which side is at fault: the server that does not answer, or its client."""
         group, alone = self.troubles[-1].group, len(self.path) == 1
         if self.reason is not None or group.kind in CREDENTIALS:
-            return False
+            return self.reason is None and tells_of_lock(group)
         return self.clean is not None or (alone and (bool(self.outside) or is_opaque(group)))
 
     @property
@@ -115,7 +119,8 @@ class LogCause:
             return f"{said}; {self.reason.words}"
         before = f"; just before: {last.before}" if last.before else ""
         behind = f"; {self.culprit} is what it needs" if self.culprit != last.workload.ref else ""
-        clean = f"; the logs behind {self.clean} report nothing wrong" if self.clean is not None else ""
+        found = "were not read" if self.unread else "report nothing wrong"
+        clean = f"; the logs behind {self.clean} {found}" if self.clean is not None else ""
         ended = "; its log is silent since then" if self.ended else ""
         return f"{said}{before}{behind}{clean}{ended}"
 
@@ -158,7 +163,13 @@ def cause_in_logs(
 def _cause_from(state: ClusterState, first: Trouble, way: Way) -> LogCause:
     ended = first.group.is_end(state.now)
     cause = LogCause(
-        troubles=way.troubles, culprit=way.culprit, path=way.path, clean=way.clean, ended=ended, reason=way.reason
+        troubles=way.troubles,
+        culprit=way.culprit,
+        path=way.path,
+        clean=way.clean,
+        unread=way.unread,
+        ended=ended,
+        reason=way.reason,
     )
     explained = _with_its_reason(state, _with_what_was_before(state, cause))
     return replace(explained, outside=_felt_outside(state, explained))
@@ -274,9 +285,14 @@ def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     if "slow" in question.symptoms and "unreachable" not in question.symptoms and not _explains_slowness(group):
         return False
     if group.is_amount:
-        return question.wants_cause
+        return question.wants_cause and (not is_about_behaviour(question) or _leaves_undone(question, group))
     weighty = group.weight != "warning" or group.share >= MOST_OF_THE_LOG
     return not _is_calm(question) or ((group.sudden or group.always) and weighty and not group.is_end(now))
+
+
+def _leaves_undone(question: Question, group: LogGroup) -> bool:
+    """Return whether work waits, which explains that something comes late or not at all, but no wrong result."""
+    return _WAITING.search(group.detail) is not None and not is_about_results(question)
 
 
 def _is_calm(question: Question) -> bool:

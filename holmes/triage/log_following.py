@@ -26,6 +26,7 @@ from holmes.triage.log_actors import (
 )
 from holmes.triage.log_links import behind_service, name_servers, named_services, own_services
 from holmes.triage.log_queues import idle_consumer, stopped_client
+from holmes.triage.log_reasons import EXPIRED
 from holmes.triage.log_servers import (
     SERVER_STATE,
     blamed_server,
@@ -103,13 +104,15 @@ class Way:
     """The way from the first trouble to its origin.
 
     `path` contains the objects between the subject and `culprit`. `clean` is the Service that the last lines name, if
-    the logs behind it report nothing wrong. `reason` tells why the culprit is at fault, if its own log does not.
+    the logs behind it report nothing wrong, or were not read, which `unread` means. `reason` tells why the culprit is
+    at fault, if its own log does not.
     """
 
     troubles: tuple[Trouble, ...]
     culprit: ObjectRef
     path: tuple[ObjectRef, ...]
     clean: ObjectRef | None = None
+    unread: bool = False
     reason: Reason | None = None
 
     @property
@@ -157,7 +160,7 @@ def _by_what_was_before(state: ClusterState, way: Way) -> Way | None:
 
 def _to_troubled_server(state: ClusterState, way: Way, named: tuple[ObjectRef, ...]) -> Way | None:
     """Return the way through a server whose own log reports trouble, and on from there."""
-    known = named or (_configured(state, way.last) if _speaks_of_call(way.last) else ())
+    known = named or (_configured(state, way.last) if speaks_of_call(way.last) else ())
     for service in (*_resolving(state, way.last), *(known or _alike(state, way.last))):
         deeper = _deeper(state, service, way)
         if deeper is not None:
@@ -165,10 +168,10 @@ def _to_troubled_server(state: ClusterState, way: Way, named: tuple[ObjectRef, .
     return None
 
 
-def _speaks_of_call(trouble: Trouble) -> bool:
+def speaks_of_call(trouble: Trouble) -> bool:
     """Return whether the lines can be about another server. An error that a program finds in its own data is not."""
     group = trouble.group
-    own = group.kind is None and group.weight == "error" and not group.detail
+    own = (group.kind is None and group.weight == "error" and not group.detail) or group.kind in _OWN
     return not own or _CALL.search(group.record) is not None
 
 
@@ -189,7 +192,8 @@ def _to_quiet_server(state: ClusterState, way: Way, service: ObjectRef) -> Way:
     if blamed is not None and blamed not in way.path:
         return way.at(service, blamed, reason)
     clean = service if state.find(service) is not None and blamed is None else None
-    return replace(way, clean=clean)
+    servers = behind_service(state, clean) if clean is not None else ()
+    return replace(way, clean=clean, unread=not any(stories_of(state, each) for each in servers))
 
 
 def _to_changed_server(state: ClusterState, way: Way) -> Way:
@@ -263,15 +267,21 @@ def _is_peer(state: ClusterState, service: ObjectRef, trouble: Trouble) -> bool:
 
 def _at_server(state: ClusterState, way: Way, deeper: Trouble, service: ObjectRef) -> Way:
     """Continue at a server, or stop at its client if the server only rejects the credentials of this client."""
-    rejected = deeper.group.kind in CREDENTIALS or _REJECTS.search(deeper.group.record) is not None
-    rejected = rejected and not _tells_of_its_clock(deeper)
-    if rejected and (way.last.group.kind == "clock or token" or _works(state, deeper)):
+    rejected = _is_rejected(deeper) and not _tells_of_its_clock(deeper)
+    told = _is_rejected(way.last) and deeper.group.kind != "tls" and EXPIRED.search(deeper.group.record) is not None
+    # With other clients, the server would continue with its work.
+    expired = told and len({edge.consumer.ref for edge in edges(state).get(service, ())}) == 1
+    if rejected and (expired or way.last.group.kind == "clock or token" or _works(state, deeper)):
         return replace(way, troubles=(*way.troubles[:-1], deeper, way.last))
     found = _followed(state, way.to(deeper, service), service)
     same = deeper.group.kind == way.last.group.kind == "schema missing"
     if same and found.culprit == deeper.workload.ref:
         return replace(way, troubles=(*way.troubles[:-1], deeper, way.last))  # the statement of the client is wrong
     return found
+
+
+def _is_rejected(trouble: Trouble) -> bool:
+    return trouble.group.kind in CREDENTIALS or _REJECTS.search(trouble.group.record) is not None
 
 
 def _tells_of_its_clock(trouble: Trouble) -> bool:

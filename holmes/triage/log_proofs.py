@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import host_uses
 from holmes.diagnosis.facts.host_mentions import mentions, settings_of
+from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.triage.log_troubles import HOST, REACHED
 from holmes.triage.names import names_of
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from holmes.diagnosis.facts.log_groups import LogGroup
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.triage.log_troubles import Trouble
+from holmes.triage.log_troubles import Trouble
 
 _TELLING: Final = re.compile(
     r"[:=(]\s?[\"']?[A-Za-z][\w'-]* [\w'-]+|\w(?:Error|Exception)\b|\b(?:because|since|cannot|can't|could not|unable"
@@ -45,6 +46,10 @@ _FELT: Final = re.compile(
     r"|\b5\d\d\b"
 )
 """Symptoms of a client if its server has trouble, or if something between the two has."""
+_LOCKED: Final = re.compile(
+    r"(?i)\b(?:account|user|login)\b.{0,60}\b(?:locked(?: out)?|blocked)\b|\blocked (?:account|user)\b"
+)
+"""A rejection of an account that other attempts can have locked."""
 _STATED: Final = re.compile(
     r"(?i)\b4[0-2]\d\b|\bmaintenance\b|\bexpired\b|\brevoked\b|\bsuspended\b|\binvalid\b|\bmissing\b|\bnot allowed\b"
     r"|\b(?:limit|quota)s? (?:of|is|was|exceeded|reached)\b|\bdenied\b|\bforbidden\b|\bunauthori[sz]ed\b"
@@ -71,6 +76,11 @@ def is_opaque(group: LogGroup) -> bool:
     return (
         not _TELLING.search(group.record) or bool(_ANSWER.search(group.record)) or _GENERIC.fullmatch(said) is not None
     )
+
+
+def tells_of_lock(group: LogGroup) -> bool:
+    """Return whether a server rejects an account that is locked, so that not its last user has to be at fault."""
+    return group.kind in CREDENTIALS and _LOCKED.search(group.record) is not None
 
 
 def felt_at(state: ClusterState, trouble: Trouble) -> tuple[str, ...]:

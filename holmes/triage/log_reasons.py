@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.container_settings import unset_variable
+from holmes.diagnosis.facts.container_settings import does_without, unset_variable
 from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.host_mentions import mentions
@@ -116,6 +116,8 @@ def _unset_variable(state: ClusterState, trouble: Trouble) -> Reason | None:
             if not (early or pattern.text == trouble.group.template) or not _UNSET.search(pattern.last_line):
                 continue
             line = pattern.last_line.strip()
+            if does_without(line, trouble.group.record):
+                continue
             blamed = unset_variable(line, container, state)
             if blamed is not None:
                 said = "" if pattern.text == trouble.group.template else f"its log says: {quoted(line)}; "

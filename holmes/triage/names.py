@@ -37,6 +37,10 @@ _WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "CronJo
 _LEAST_CHARACTERS: Final = 4
 _IMAGE_PARTS: Final = re.compile(r"[/:@.-]")
 _CLOSE: Final = 0.75
+_ENDING: Final = re.compile(
+    r"(?:s|es|e|en|er|ers|ing|y|ies)?-?(?:service|svc|server|api|app|db|ui|web|worker|job|store)?s?"
+)
+"""Endings of a word in a name that still mean this word. With others, it is another one: `auth`, `author`."""
 _SHORT_PART: Final = 3
 
 
@@ -139,7 +143,7 @@ class Names:
         found = [
             each
             for known, objects in self._by_name.items()
-            if any(part.startswith(stem) for part in re.split(r"[-.]", known))
+            if any(is_form_of(part, stem) for part in re.split(r"[-.]", known))
             for each in objects
             if each.kind in _WORKLOADS | {"Service", "Ingress"} and _within(each, namespaces)
         ]
@@ -197,6 +201,11 @@ def is_part_of_image(word: str, image: str) -> bool:
         return word in image.lower()
     parts = _IMAGE_PARTS.split(image.lower())
     return word in parts or (len(word) >= _LEAST_CHARACTERS and any(part.startswith(word) for part in parts))
+
+
+def is_form_of(part: str, word: str) -> bool:
+    """Return whether a part of a name is a word, with an ending or a noun that names no other thing: `mailer`."""
+    return part.startswith(word) and _ENDING.fullmatch(part, len(word)) is not None
 
 
 def is_of(each: ClusterObject | ObjectRef, kind: str) -> bool:

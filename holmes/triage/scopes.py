@@ -13,7 +13,7 @@ from holmes.triage.ledger import unread
 from holmes.triage.log_blame import blamed, origin_of, with_origin
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_words import cause_by_words, words_asked
-from holmes.triage.names import is_of, is_product, names_of
+from holmes.triage.names import is_form_of, is_of, is_product, names_of
 from holmes.triage.past import past_period, was_there
 from holmes.triage.subjects import narrowing
 from holmes.triage.vocabulary import symptoms_of_text
@@ -45,7 +45,8 @@ def of_scope(asked: Asked) -> FirstLook:
     symptoms = _symptoms(asked)
     custom = any("." in kind for kind in asked.subject.kinds)  # operators use their own words for symptoms
     matching = [each for each in there if not symptoms or custom or _matches(asked, each)]
-    if _is_particular(asked):
+    particular = _is_particular(asked)
+    if particular:
         matching = [each for each in matching if _serves_words(asked, each)]
     general = bool(symptoms - VISIBLE) and asked.question.asks("health")  # "is the network ok"
     unknown = asked.ledger.left("word")
@@ -60,8 +61,8 @@ def of_scope(asked: Asked) -> FirstLook:
     gaps = unread(asked.state, _needed(asked), asked.subject.namespaces)
     if gaps:
         text = f"Cannot determine the state {place}: {', '.join(gaps)} could not be read."
-    elif matching:
-        words = ", ".join(f"`{word}`" for word in unknown or sorted(symptoms))
+    elif matching or (there and particular):
+        words = ", ".join(f"`{word}`" for word in unknown or sorted(symptoms) or words_asked(asked))
         text = f"The cause cannot be determined: no object of this cluster is named by {words}."
     elif len(there) < len(incidents) and asked.question.period is not None:
         text = f"No fault {where} is known to be from `{asked.question.period.text}`."
@@ -97,15 +98,23 @@ def _is_particular(asked: Asked) -> bool:
     question = asked.question
     if any(one in _SOURCES and other in asked.subject.namespaces for one, other in pairwise(question.words)):
         return False
-    general = question.symptoms or question.states or question.kinds or question.asks("trouble", "health")
+    general = question.symptoms or question.states or question.kinds or question.asks("health")
+    general = general or (question.asks("trouble") and not _fails_itself(asked))
     return question.asks("why") and not general and (question.asks("login") or any(words_asked(asked)))
+
+
+def _fails_itself(asked: Asked) -> bool:
+    """Return whether a question of the whole cluster names one thing that fails: "why does auth fail"."""
+    question, asking = asked.question, set(words_asked(asked))
+    before = [question.words[each.first - 1] for each in question.found if each.name == "trouble" and each.first]
+    return not asked.subject.namespaces and any(word in asking for word in before)
 
 
 def _serves_words(asked: Asked, incident: Incident) -> bool:
     """Return whether the name of an object of an incident begins a part with a word of the question."""
     parts = [part for ref in refs_of(incident) for part in re.split("[-.]", ref.name)]
     words = set(words_asked(asked)) - set(asked.subject.namespaces)
-    return any(part.startswith(word) for word in words for part in parts)
+    return any(is_form_of(part, word) for word in words for part in parts)
 
 
 def _needed(asked: Asked) -> tuple[str, ...]:

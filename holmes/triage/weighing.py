@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.rule_ids import CRASHES
+from holmes.triage.complaints import only_complains
 from holmes.triage.grammar import asks_who, order_of
 from holmes.triage.ledger import STRUCTURAL
 from holmes.triage.log_answers import asks_logs
@@ -96,7 +97,7 @@ def _doubt(asked: Asked) -> str:
     leave = question.asks("change_order") and not _ASKING_LEAVE.isdisjoint(question.words)
     if leave or any(not _is_told(question, each) for each in question.found if each.name in _UNCHECKED):
         return "The permission, amount or use in the question was not checked."
-    if question.asks("why"):
+    if question.asks("why") or (only_complains(question.text) and not question.asks("health")):
         return "The reason for what was asked about is not visible in its objects, events and logs."
     return ""
 

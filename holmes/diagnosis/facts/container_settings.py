@@ -39,6 +39,14 @@ _ABSENT: Final = expression(
 )
 _QUOTED: Final = expression(r"'([^']{1,500})'|\"([^\"]{1,500})\"|`([^`]{1,500})`|=([^\s='\"`]{1,500})")
 _AT_THE_END: Final = expression(r"[:\s]([^\s'\"`:]{1,500})$")
+_DONE_WITHOUT: Final = expression(
+    r"(?i)\b(?:using|(?:so|will) use|default(?:s|ing|ed)? to|f[ae]ll(?:s|ing)? ?back (?:to|on)|assuming)"
+    r" (?P<substitute>\S[^;\n]{0,80})|\b(?:is|are|stays?|remains?|will be) (?:disabled|off|skipped|ignored|optional)\b"
+    r"|\b(?:disabling|skipping|ignoring)\b"
+)
+"""The words of a program that works without a setting."""
+_PLACE: Final = expression(r"/[\w./-]{2,200}|\blocalhost\b|:\d{2,5}\b|\b[\w-]{1,63}(?:[.:][\w-]{1,63}){1,8}")
+"""A path, a host, a port or a version among these words."""
 _SHORTEST_VALUE: Final = 4
 _NOT_SHOWN: Final = "(not shown)"
 _MOST_KEYS: Final = 8
@@ -72,7 +80,7 @@ def blamed_setting(signature: LogSignature, container: Container, state: Cluster
     A ConfigMap is the culprit only if the line reports a configuration error or quotes the exact value.
     """
     line = signature.line
-    complains = signature.kind in {"missing configuration", "bad argument"}
+    complains = signature.kind in {"missing configuration", "bad argument"} and _DONE_WITHOUT.search(line) is None
     words = frozenset(_WORD.findall(line)) | frozenset(re.findall(r"\w{3,200}", line))
     variables = tuple(_variables(container, state))
     if signature.kind == "unknown host":
@@ -94,6 +102,13 @@ def unset_variable(line: str, container: Container, state: ClusterState) -> Blam
     if known is None:
         return _absent_variable(line, variables, container, state)
     return Blamed(evidence=known.evidence, words=known.words, culprit=known.config_map) if not known.content else None
+
+
+def does_without(line: str, trouble: str) -> bool:
+    """Return whether a line says what a program does without a setting, and the trouble is not about the substitute."""
+    found = _DONE_WITHOUT.search(line)
+    words = _PLACE.findall(found["substitute"] or "") if found is not None else []
+    return found is not None and not any(word in trouble for word in words)
 
 
 def _named_variable(

@@ -52,6 +52,11 @@ _UNNAMED: Final = frozenset({"", "in", "after", "for", "OK", "ok", "of"})
 """Words before a time that do not name it."""
 _ATTEMPTS: Final = expression(r"(?i)\bretr(?:y|ies|ying)\b|back ?off|\bagain (?:in|after)\b|\bnext (?:try|attempt)\b")
 """Words of lines whose times are pauses between attempts."""
+_CAPACITY: Final = expression(
+    r"(?i)^[^\d\n]{0,12}(?:/|\bof\b|\bmax(?:imum)?\b|\blimit\b|\bcapacity\b)[ =:]{0,2}"
+    r"(?P<number>\d{1,15}(?:\.\d{1,9})?)(?P<unit> ?[a-zA-Z]{0,3})(?![\w.])"
+)
+"""The limit of an amount, which follows it: "580 MB of 4096 MB"."""
 _MILLISECONDS: Final = {"ms": 1.0, "s": 1_000.0, "sec": 1_000.0, "us": 0.001, "µs": 0.001}
 _SECONDS: Final = expression(r"\.\d{3,}$")
 _FAILED: Final = 3.5
@@ -62,6 +67,8 @@ _SLOW_MILLISECONDS: Final = 500.0
 _GROWN: Final = 2.0
 _MOST_FALL: Final = 0.1
 _STEADY: Final = 1.25
+_NEARLY_FULL: Final = 0.7
+_SAME_RATIO: Final = 2.0
 
 
 def risen_numbers(story: LogStory) -> Iterator[LogGroup]:
@@ -71,9 +78,12 @@ def risen_numbers(story: LogStory) -> Iterator[LogGroup]:
     of another fault.
     """
     for pattern, numbers in _alike(story):
-        for series in _series(numbers, story):
+        every = list(_series(numbers, story))
+        amounts = [each for each in every if not each.is_time]
+        for series in every:
             begun = series.begun()
-            if begun is not None:
+            more = series.is_time and begun is not None and any(map(series.is_work, amounts))
+            if begun is not None and not more:
                 yield _group(pattern, story, series, begun)
                 break
 
@@ -106,11 +116,15 @@ def _alike(story: LogStory) -> Iterator[tuple[Pattern, list[int]]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Series:
-    """The numbers with one name in the lines of a pattern, each with the number of its line. Times are milliseconds."""
+    """The numbers with one name in the lines of a pattern, each with the number of its line. Times are milliseconds.
+
+    `capacity` is the limit of an amount according to the last line, or 0.
+    """
 
     key: str
     unit: str
     values: tuple[tuple[int, float], ...]
+    capacity: float = 0.0
 
     @property
     def is_time(self) -> bool:
@@ -125,13 +139,24 @@ class _Series:
         """Return the index since which the number is high, or None."""
         if self.is_time:
             return _slower([value for _, value in self.values])
-        return _grown([value for _, value in self.values]) if self.is_amount else None
+        room = self.values[-1][1] < _NEARLY_FULL * self.capacity
+        return _grown([value for _, value in self.values]) if self.is_amount and not room else None
+
+    def is_work(self, other: _Series) -> bool:
+        """Return whether a time grows only as much as another number of the same lines, so that there is more work."""
+        numbers = dict(other.values)
+        pairs = [(value, numbers.get(line, 0.0)) for line, value in self.values]
+        ratios = [value / number for value, number in pairs if value > 0 and number > 0]
+        steps = {later - earlier for (_, earlier), (_, later) in pairwise(other.values)}
+        counts = len(steps) == 1 and steps <= {1.0}  # a number of the line itself grows with everything
+        return len(ratios) * 5 >= len(pairs) * 4 and not counts and max(ratios) <= _SAME_RATIO * min(ratios)
 
 
 def _series(numbers: Sequence[int], story: LogStory) -> Iterator[_Series]:
     """Yield the numbers with the same name in most of the lines."""
     sampled = numbers[:: max(1, len(numbers) // _MOST_SAMPLES)]
     found: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
+    most: dict[tuple[str, str], float] = {}
     for number in sampled:
         line = story.lines[number - 1][:_LINE_CHARACTERS]
         pairs = [(match["key"], match) for match in _PAIR.finditer(line)]
@@ -141,9 +166,11 @@ def _series(numbers: Sequence[int], story: LogStory) -> Iterator[_Series]:
         for key, match in (*pairs, *words, *durations):
             value, unit = _amount(key, match["number"], (match["unit"] or "").strip())
             found[key, unit].append((number, value))
+            capacity = _CAPACITY.match(line[match.end() :])
+            most[key, unit] = float(capacity["number"]) if capacity and capacity["unit"].strip() in ("", unit) else 0.0
     for (key, unit), values in found.items():
         if len(values) >= max(_LEAST_SAMPLES, len(sampled) * 4 // 5):
-            yield _Series(key=key, unit=unit, values=tuple(values))
+            yield _Series(key=key, unit=unit, values=tuple(values), capacity=most[key, unit])
 
 
 def _amount(key: str, number: str, unit: str) -> tuple[float, str]:

@@ -48,6 +48,11 @@ _OF_CLIENTS: Final[frozenset[LineKind | None]] = frozenset({
     "auth failed", "forbidden", "rate limited", "tls", "connection reset", "connection timeout", "clock or token",
     "configuration invalid", "file missing", None,
 })  # fmt: skip
+_OF_OTHERS: Final = expression(
+    r"(?i)\b(?:query|statement|expression|formula|script|search|filter|template)"
+    r" (?:\S{0,20}\d\S{0,20} )?(?:of|by|from) (?:the )?\w"
+)
+"""Words about a text that a client of the program wrote. Its errors are mistakes of this client."""
 _ASIDE: Final = expression(
     r"(?i)\b(?:telemetry|metrics?|otlp|otel|opentelemetry|trac(?:er|ing)|statsd|sentry|analytics|pushgateway|jaeger"
     r"|zipkin|newrelic|datadog|apm)\b"
@@ -116,6 +121,8 @@ def weight_of(pattern: Pattern, record: str, kind: LineKind | None, *, replaces:
 
 def is_of_client(record: str, kind: LineKind | None) -> bool:
     """Return whether a client's mistake can be the reason of a record."""
+    if kind == "configuration invalid" and _OF_OTHERS.search(record) is not None:
+        return True
     return kind in _OF_CLIENTS and "upstream" not in record and _CLIENT.search(record) is not None
 
 
