@@ -27,6 +27,9 @@ _BY_WHOM: Final = word_list("by whom")
 _PERSONS: Final = word_list("persons")
 _OWN_WISHES: Final = word_list("own wish verbs")
 _WISHES: Final = word_list("wish verbs") | _OWN_WISHES
+_NARROWING: Final = word_list("narrowing")
+_LISTED: Final = word_list("listed before")
+_ONES: Final = frozenset({"ones", "one"})
 _DENIALS: Final = word_list("denials")
 _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
 
@@ -46,6 +49,8 @@ def qualifies(question: Question, index: int) -> bool:
     """Return whether an unknown word can be a condition. A clause of its own asks for nothing."""
     words, clause = question.words, question.clause(index)
     before = [word for word in words[clause.start : index] if word not in _DETERMINERS]
+    if is_restricting(words[clause.start : clause.stop]):
+        return True
     if _is_purpose(words, index, clause) or before[-1:] == ["j"]:  # "j'ai besoin"
         return False
     if before and before[-1] in _TEMPORAL:
@@ -59,6 +64,12 @@ def qualifies(question: Question, index: int) -> bool:
     manners = _MANNERS | {"negation"} if personal else _MANNERS
     asks = any(each.first in clause and each.name not in manners for each in question.found)
     return asks or bool(symptoms_in(words[clause.start : clause.stop]))
+
+
+def is_restricting(words: Sequence[str]) -> bool:
+    """Return whether a clause narrows what is asked for: "only the billable ones", "nur verwaiste"."""
+    first = [word for word in words if word not in _FILLERS][:1]
+    return bool(first) and (first[0] in _NARROWING | _LISTED or words[-1] in _ONES)
 
 
 def _is_purpose(words: Sequence[str], index: int, clause: range) -> bool:

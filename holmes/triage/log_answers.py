@@ -12,6 +12,7 @@ from holmes.kubernetes.fields import children, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
+from holmes.triage.grammar import unknown_parts
 from holmes.triage.log_bounds import bounds_left, bounds_of_lines
 from holmes.triage.log_lines import filters_of_lines, lines_of, span_of
 from holmes.triage.log_texts import counts_unknown, filters_of_texts, foreign_noun, of_which, words_left
@@ -108,7 +109,7 @@ def asks_logs(question: Question, subject: Subject) -> bool:
     runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
     word = any(each.sense == "word" for each in question.found)
     states = question.states and not counts_unknown(question, subject)
-    of_things = runs and subject.unknown and not kinds and not states and not word
+    of_things = runs and unknown_parts(question, subject) and not kinds and not states and not word
     share = beginnings("share words").search(question.spoken) is not None
     requests = (share or question.asks("count")) and bool(counted or of_things) and bool(subject.named)
     return requests or (statistic_of(question, subject) is not None and not kinds and bool(subject.named))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.kinds import KINDS
 from holmes.triage.alerts import asked_by, look_at_alerts
+from holmes.triage.asides import asked_clause
 from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import from_logs
@@ -27,7 +28,7 @@ from holmes.triage.quantities import usage
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
-from holmes.triage.sentences import asked_clause, can_join, joined, parts_of
+from holmes.triage.sentences import can_join, joined, parts_of
 from holmes.triage.suspicions import asks_for_things
 from holmes.triage.vocabulary import folded, vocabulary, word_list, words_of
 from holmes.triage.weighing import weighed

@@ -44,8 +44,7 @@ _PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "upl
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _STORED: Final = ("Secret", "ConfigMap")
-_LEAST_NAMED: Final = 4
-_MOST_UNKNOWN, _MOST_COMPARED = 6, 12
+_LEAST_NAMED, _MOST_UNKNOWN, _MOST_COMPARED = 4, 6, 12
 
 
 def find_subject(question: Question, names: Names, namespace: str) -> tuple[Question, Subject]:
@@ -295,7 +294,7 @@ class _Search:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if _NAME.fullmatch(plain) else ()
             if not objects and kind and not sure:  # "can month-closer jobs create": the kind is another word's
                 objects = self.names.named(plain, "", spaces)
-            if not objects and self._must_be_name(plain, quoted=quoted, sure=sure) and not self._is_moment(index):
+            if not objects and self._must_be_name(plain, quoted=quoted, sure=sure) and not self._describes(index):
                 return self._similar(plain, kind, spaces)
             if not objects and index not in self._known and not self.question.asks("images") and spaces:
                 objects = tuple(each for each in self.names.named(plain) if each.kind != "Namespace")
@@ -328,9 +327,10 @@ class _Search:
         known = follower in self._known or follower not in clause or self.words[follower] in vocabulary().stop
         return leads and not known
 
-    def _is_moment(self, index: int) -> bool:
-        """Return whether a word tells when something began: "since the config-move", "seit dem db-umzug"."""
-        return not _TEMPORAL.isdisjoint([each for each in self.words[:index] if each not in _DETERMINERS][-1:])
+    def _describes(self, index: int) -> bool:
+        """Return whether a word tells when something began, or of what kind it is: "the customer-facing ones"."""
+        before = [each for each in self.words[:index] if each not in _DETERMINERS][-1:]
+        return not _TEMPORAL.isdisjoint(before) or self.words[index + 1 : index + 2] == ("ones",)
 
     def _must_be_name(self, word: str, *, quoted: bool, sure: bool) -> bool:
         """Return whether a word that names no object cannot be an ordinary word."""

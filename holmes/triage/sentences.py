@@ -15,7 +15,7 @@ from holmes.triage.vocabulary import beginnings, folded, sightings, vocabulary, 
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from holmes.values.first_look import FirstLook
     from holmes.values.verdicts import VerdictKind
@@ -56,11 +56,6 @@ _SINCE: Final = expression(r"since when|seit wann|desde cuando|depuis quand")
 _DATED: Final = frozenset({"when", "why", "trouble", "changes"})
 """Concepts whose answers say since when, so that a bare "since when" adds nothing."""
 _BETWEEN: Final = word_list("between subjects")
-_CLAUSE: Final = expression(r"[.!?;:,)](?=\s|$)|(?:^|\s)\(|\s[-\u2013\u2014]\s|\n")
-_FACTUAL: Final = frozenset({"count", "sum", "list", "usage", "resources", "images", "uses", "replicas", "age"})
-_LINKED: Final = frozenset({"follow_up", "trouble", "health", "why"})
-"""Concepts of a clause that needs the others: "list those", "how many of them fail"."""
-_STATED: Final = word_list("verbs of state") | {"wants", "needs", "asks", "asked", "braucht", "quiere", "pide", "veut"}
 _LEAST_WORDS: Final = 2
 _MOST_PARTS: Final = 3
 _MOST_CHARACTERS: Final = 600
@@ -73,43 +68,13 @@ def parts_of(text: str) -> tuple[str, ...]:
     if len(text) > _MOST_CHARACTERS or "\n" in text.strip():
         return (text,)
     plain = "".join(folded(each)[:1] or " " for each in text)  # keeps the positions
-    cuts = [match for match in _JOINT.finditer(plain) if _opens(plain[match.end() :])]
+    cuts = [match for match in _JOINT.finditer(plain) if opens_question(plain[match.end() :])]
     starts = [0, *(match.end() for match in cuts)]
     ends = [*(match.start() for match in cuts), len(text)]
     parts = [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
     if not 1 < len(parts) <= _MOST_PARTS or not all(_is_question(part, parts[0]) for part in parts):
         return _by_nouns(text, plain) or _by_facts(text)
     return _with_place([_with_kinds(part, parts[0]) if index else part for index, part in enumerate(parts)])
-
-
-def asked_clause(text: str, is_name: Callable[[str], bool]) -> str:
-    """Return the clause that asks for a fact, if the others only tell of the person who asks or of other things.
-
-    "I am writing a report and the printer is broken: how many pods are in shop?"
-    """
-    clauses = [each.strip() for each in _CLAUSE.split(text) if words_of(folded(each))]
-    asking = [each for each in clauses if not _is_aside(each, is_name)]
-    if not 0 < len(asking) < len(clauses) or len(text) > _MOST_CHARACTERS:
-        return text
-    rest = ", ".join(asking)
-    found = sightings(words_of(folded(rest)))
-    concepts = {each.name for each in found if each.sense == "concept"}
-    things = any(each.sense in ("kind", "word") for each in found)
-    return rest if things and concepts & _FACTUAL and not concepts & _LINKED else text
-
-
-def _is_aside(clause: str, is_name: Callable[[str], bool]) -> bool:
-    """Return whether a clause names nothing of the cluster and states something of a person or another thing."""
-    words = words_of(folded(clause))
-    found = sightings(words)
-    plain = [word for word in words if not vocabulary().is_ordinary(word)]
-    if any(each.sense in ("kind", "word") for each in found) or any(map(is_name, plain)) or _opens(folded(clause)):
-        return False
-    known = {at for each in found for at in range(each.first, each.last + 1)}
-    strange = [word for at, word in enumerate(words) if at not in known and not vocabulary().is_ordinary(word)]
-    stated = strange and not _STATED.isdisjoint(words)
-    empty = not strange and {each.name for each in found} <= {"negation", "other", "polite"}
-    return bool(stated) or empty or not word_list("persons").isdisjoint(words)
 
 
 def _with_place(parts: Sequence[str]) -> tuple[str, ...]:
@@ -132,7 +97,9 @@ def _counts_kind(part: str) -> bool:
     return any(each.sense == "kind" for each in found) and not rest
 
 
-def _opens(text: str) -> bool:
+def opens_question(text: str) -> bool:
+    """Return whether a text begins with a word that opens a question."""
+    text = folded(text)
     return _OPENER.match(text.lstrip("¿ ")) is not None
 
 
@@ -142,7 +109,7 @@ def _is_question(part: str, first: str) -> bool:
     if part is not first and _SINCE.fullmatch(folded(part).strip(" ?.!")):
         return _DATED.isdisjoint(each.name for each in sightings(words_of(folded(first))))
     fact = any(each.sense == "concept" and each.name in _SHORT for each in sightings(words))
-    return len(words) + int(fact) > _LEAST_WORDS and _opens(folded(part))
+    return len(words) + int(fact) > _LEAST_WORDS and opens_question(part)
 
 
 def _by_nouns(text: str, plain: str) -> tuple[str, ...]:

@@ -1,0 +1,184 @@
+"""Leaves out what a question only tells beside what it asks: headings, remarks in brackets, reasons and known faults.
+
+The place decides, not the words: before a colon, in brackets, after "because", or in a sentence without a question.
+Names, kinds, states, labels, and words such as "only" and "the … ones" can narrow the question, so they stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from holmes.triage.complaints import states_trouble
+from holmes.triage.grammar import is_restricting
+from holmes.triage.sentences import opens_question
+from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, word_list, words_of
+from holmes.values.expressions import expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_ENDS: Final = expression(
+    r"[.!?;:,)]+(?=\s|$)|(?:^|\s)\(|\s[-\u2013\u2014]\s|\n|\s(?=(?:because|weil|porque|parce que)\s)"
+)
+_ADDRESS: Final = expression(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
+_FACTUAL: Final = frozenset({
+    "count", "sum", "list", "usage", "resources", "images", "uses", "replicas", "age", "address", "placement",
+})  # fmt: skip
+_LINKED: Final = frozenset({"follow_up", "trouble", "health", "why"})
+"""Concepts of a clause that needs the others: "list those", "how many of them fail"."""
+_NARROWING: Final = frozenset({"excluding", "other", "either", "never"})
+_DENIALS: Final = frozenset({"not", "nicht", "kein", "keine", "no", "pas"})
+_STATED: Final = word_list("verbs of state") | word_list("reporting verbs")
+_PURPOSES: Final = word_list("purposes")
+_REASONS: Final = frozenset({"because", "weil", "porque", "parce"})
+_KNOWING: Final = word_list("knowing")
+_MOST_CHARACTERS: Final = 600
+_Place = Literal["heading", "brackets", "sentence", "reason", "part"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """A part of a question, and its place. `mark` ends it."""
+
+    text: str
+    place: _Place
+    mark: str
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return words_of(folded(self.text))
+
+
+def asked_clause(text: str, is_name: Callable[[str], bool]) -> str:
+    """Return the clauses that ask, if the others only tell of the person who asks or of other things.
+
+    "I am writing a report and the printer is broken: how many pods are in shop?"
+    """
+    if len(text) > _MOST_CHARACTERS:
+        return text
+    clauses = [each for each in _clauses(text) if each.words]
+    for is_left_out in (_is_conceded, _is_placed_aside, _is_aside):
+        asking = [each for each in clauses if not is_left_out(each, is_name, clauses)]
+        if 0 < len(asking) < len(clauses) and _stands_alone(asking, is_name, linked=is_left_out is _is_aside):
+            clauses = asking
+            text = " ".join(f"{each.text}{'?' if '?' in each.mark else ','}" for each in asking).rstrip(",")
+    return text
+
+
+def _clauses(text: str) -> Iterator[_Clause]:
+    """Yield the clauses with their places. Clauses before the first colon are a heading."""
+    start, before, inside = 0, "", False
+    marks = [*_ENDS.finditer(text)]
+    colon = next((each.end() for each in marks if ":" in each[0] or each[0].strip() in ("-", "\u2013", "\u2014")), 0)
+    asked = "?" in text[:colon]
+    for end in (*marks, None):
+        part, mark = text[start : end.start() if end else None].strip(), end[0].strip() if end else ""
+        place: _Place = "part"
+        if inside:
+            place = "brackets"
+        elif end is not None and end.end() <= colon and not asked:
+            place = "heading"
+        elif words_of(folded(part))[:1] and words_of(folded(part))[0] in _REASONS:
+            place = "reason"
+        elif _ends_sentence(before) and (_ends_sentence(mark) or not end):
+            place = "sentence"
+        yield _Clause(part, place, mark)
+        inside = mark == "(" or (inside and ")" not in mark)
+        start, before = (end.end() if end else 0), mark
+
+
+def _ends_sentence(mark: str) -> bool:
+    return not mark or any(sign in mark for sign in ".!?;\n")
+
+
+def _is_placed_aside(clause: _Clause, is_name: Callable[[str], bool], clauses: Sequence[_Clause]) -> bool:
+    """Return whether a clause is in the place of a remark, and has nothing that can narrow the question."""
+    words, found = clause.words, sightings(clause.words)
+    concepts = {each.name for each in found if each.sense == "concept"}
+    purpose = not _PURPOSES.isdisjoint(words[:1])
+    if clause.place == "part" and not purpose:
+        return False
+    others = [each for each in clauses if each is not clause]
+    text = _without_denial(clause, clauses)
+    known = {at for each in found for at in range(each.first, each.last + 1)}
+    strange = [
+        at
+        for at, word in enumerate(words)
+        if at not in known and not word.isdigit() and not vocabulary().is_ordinary(word)
+    ]
+    told = {each.sense for each in found} & {"state", "word"} or concepts & _NARROWING or is_restricting(words)
+    asks = opens_question(clause.text) or (concepts & _FACTUAL and clause.place != "heading")
+    troubled = states_trouble(folded(text)) and not any(map(_asks_identity, others))
+    if not strange or told or asks or _names(clause, is_name) or troubled:
+        return False
+    kinds = any(each.sense == "kind" for each in found)
+    named = kinds and not (clause.place == "heading" and any(_kinds(each) for each in others))
+    symptoms = symptoms_in(words) and clause.place in ("part", "reason") and not purpose
+    return not named and not symptoms
+
+
+def _asks_identity(clause: _Clause) -> bool:
+    """Return whether a clause only asks what has an address: "who is 10.0.0.7"."""
+    told = {each.name for each in sightings(clause.words)} & {"trouble", "health", "why", "logs"}
+    return opens_question(clause.text) and _ADDRESS.search(clause.text) is not None and not told
+
+
+def _without_denial(clause: _Clause, clauses: Sequence[_Clause]) -> str:
+    """Return the text of a clause, without "not" if it tells what a definition in brackets does not mean.
+
+    "How many gauges (the custom resource, not the dials on the wall)".
+    """
+    at = clauses.index(clause)
+    defines = clause.place == "brackets" and at > 0 and clauses[at - 1].place == "brackets"
+    return " ".join(clause.words[1:]) if defines and clause.words[0] in _DENIALS else clause.text
+
+
+def _kinds(clause: _Clause) -> bool:
+    return any(each.sense in ("kind", "word") for each in sightings(clause.words))
+
+
+def _names(clause: _Clause, is_name: Callable[[str], bool]) -> bool:
+    """Return whether a clause names something of the cluster. In a heading, words of the vocabulary are not names."""
+    seen = sightings(clause.words) if clause.place == "heading" else ()
+    known = {at for each in seen for at in range(each.first, each.last + 1)}
+    words = (word for at, word in enumerate(clause.words) if at not in known)
+    return any(is_name(word) for word in words if not vocabulary().is_ordinary(word))
+
+
+def _is_conceded(clause: _Clause, is_name: Callable[[str], bool], clauses: Sequence[_Clause]) -> bool:
+    """Return whether a clause tells of another fault that the person knows: "web is down too, we know"."""
+    at = clauses.index(clause)
+    beside = clauses[at + 1 : at + 2]
+    knows = not _KNOWING.isdisjoint(clause.words) and not opens_question(clause.text)
+    alone = knows and not _names(clause, is_name)
+    announced = bool(beside) and not _KNOWING.isdisjoint(beside[0].words) and not _names(beside[0], is_name)
+    told = not opens_question(clause.text) and _names(clause, is_name) and (announced or knows)
+    asked = any(opens_question(each.text) and _names(each, is_name) for each in clauses if each is not clause)
+    return asked and (told or alone)
+
+
+def _is_aside(clause: _Clause, is_name: Callable[[str], bool], _clauses: Sequence[_Clause]) -> bool:
+    """Return whether a clause names nothing of the cluster and states something of a person or another thing."""
+    words = clause.words
+    found = sightings(words)
+    if any(each.sense in ("kind", "word") for each in found) or _names(clause, is_name) or opens_question(clause.text):
+        return False
+    known = {at for each in found for at in range(each.first, each.last + 1)}
+    strange = [word for at, word in enumerate(words) if at not in known and not vocabulary().is_ordinary(word)]
+    stated = strange and not _STATED.isdisjoint(words)
+    empty = not strange and {each.name for each in found} <= {"negation", "other", "polite"}
+    return bool(stated) or empty or not word_list("persons").isdisjoint(words)
+
+
+def _stands_alone(clauses: Sequence[_Clause], is_name: Callable[[str], bool], *, linked: bool) -> bool:
+    """Return whether the clauses ask a question of their own. `linked` refuses those that may need the others."""
+    found = sightings(words_of(folded(", ".join(each.text for each in clauses).replace("-", " "))))
+    concepts = {each.name for each in found if each.sense == "concept"}
+    things = any(each.sense in ("kind", "word") for each in found)
+    if linked:
+        return things and bool(concepts & _FACTUAL) and not concepts & _LINKED
+    named = any(_names(each, is_name) for each in clauses)
+    asked = concepts & _FACTUAL or any(opens_question(each.text) for each in clauses)
+    noun = things and all(_STATED.isdisjoint(each.words) for each in clauses) and not concepts & _LINKED
+    return bool(((things or named) and asked) or noun)
