@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary, ref
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import child, children, text, texts
 from holmes.triage.alert_subjects import owners_of_pod
+from holmes.triage.vocabulary import vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -255,6 +256,7 @@ def _kind_words(state: ClusterState) -> Iterator[tuple[str, str]]:
             name = kind.partition(".")[0].lower()
             yield name, kind
             yield f"{name}s", kind
+            yield from ((word, kind) for word in vocabulary().custom_kinds.get(name, ()))
     for definition in state.of("CustomResourceDefinition"):
         names = definition.child("spec", "names")
         key = f"{text(names, 'kind')}.{definition.text('spec', 'group')}"

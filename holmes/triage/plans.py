@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage import dependencies, details, happenings, inventory
 from holmes.triage.causes import look_for_cause
+from holmes.triage.columns import asks_columns
 from holmes.triage.commands import (
     asks_exec,
     asks_log_command,
@@ -301,6 +302,7 @@ _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
     Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
+    Plan(fits=asks_columns, answer=inventory.number_or_list),
     Plan(fits=asks_permission, answer=permission, takes=_ALL),
     Plan(fits=asks_time, answer=moments, takes=_ALL),
     Plan(fits=details.asks_keys, answer=details.keys, takes=_ALL),
