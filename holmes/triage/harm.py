@@ -28,6 +28,7 @@ _UNITS: Final = frozenset({"hour", "day", "stunde", "tag", "heure", "jour", "hor
 _NEVER_STARTED: Final = frozenset({"image", "start"})
 _ENDED: Final = frozenset({"crash", "memory", "evicted"})
 _OWN: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod", "ConfigMap", "Secret"})
+_SETTINGS: Final = frozenset({"ConfigMap", "Secret"})
 _WITH_PODS: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod"})
 _SCALED: Final = ("Deployment", "StatefulSet", "ReplicaSet")
 
@@ -51,6 +52,27 @@ def spares(state: ClusterState, question: Question, incident: Incident, subjects
     if results and (incident.culprit.kind == "HorizontalPodAutoscaler" or _is_of_scaling(incident)):
         return True
     return leaves_serving(state, incident, [each.ref for each in subjects])
+
+
+def harms_only_others(
+    state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]
+) -> bool:
+    """Return whether settings that a subject shares with others harm only these: it runs, and has what it reads.
+
+    A missing key harms the workload that reads it. A Secret that exists serves, whether or not its source does, unless
+    its content can be what a complaint is about.
+    """
+    if not all(map(is_ready, subjects)):
+        return False
+    source = state.find(incident.culprit) if incident.culprit.kind == "ExternalSecret" else None
+    name = (source.text("spec", "target", "name") or source.name) if source is not None else ""
+    kept = name and state.get("Secret", incident.culprit.namespace, name) is not None
+    return lacks_key(incident) or bool(kept and not question.asks("why") and not question.symptoms)
+
+
+def lacks_key(incident: Incident) -> bool:
+    """Return whether a ConfigMap or Secret only lacks a key, which harms only the workload that reads it."""
+    return incident.culprit.kind in _SETTINGS and " has no key " in incident.cause
 
 
 def _is_about_some(question: Question) -> bool:

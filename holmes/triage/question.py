@@ -39,6 +39,14 @@ CLAUSE_ENDS: Final = expression(
     r"|(?<=moi )si)\s)"
     r"|[,;:!?.()\u00a1\u00bf](?=\s|$)|(?:(?<=\s)|^)[(\u00a1\u00bf]|\s(?:[-\u2013\u2014]|&)\s"
 )
+_HEADING: Final = expression(
+    r"(?i)\b(?:section|heading|chapter|abschnitt|uberschrift|überschrift|kapitel|seccion|sección|apartado|capitulo"
+    r"|capítulo|rubrique|chapitre)\s+(?:\"[^\"\n]{1,60}\"|[“„][^“”\n]{1,60}[“”]|«[^«»\n]{1,60}»|'[^'\n]{1,60}')"
+)
+"""A part of a document that the answer is for: "for the handover, section 'Capacity'"."""
+_LIST_MARK: Final = expression(r"(?:^|(?<=[\s:;,.?!]))\(?\d{1,2}\)(?=\s+[^\W\d])")
+_STATUS_VALUE: Final = re.compile(r"[45]\d\d")
+_TICKET: Final = expression(r"(?<![\w./-])[A-Z]{2,10}-\d{2,7}(?![\w./-])")
 _NOT_GERMAN: Final = expression(r"\bhier\b")
 _FLAG: Final = expression(r"(?<!\S)(?:-n|--namespace)[= ] ?([a-z0-9][a-z0-9-]{0,62})")
 _WHOLE: Final = expression(
@@ -210,6 +218,16 @@ class Question:
         """The kinds in the question, in order."""
         return tuple(dict.fromkeys(each.name for each in self.found if each.sense == "kind"))
 
+    @property
+    def quoted_names(self) -> frozenset[str]:
+        """The quoted text that can be a name. Names of objects are in lower case: «RAS» cites a person."""
+        return frozenset(each.lower() for each in self.quoted if each == each.lower() or f"`{each}`" in self.written)
+
+    @property
+    def tickets(self) -> frozenset[str]:
+        """The numbers of tickets and changes, which name no object."""
+        return frozenset(each.lower() for each in _TICKET.findall(self.written))
+
     def lacks(self, what: str) -> bool:
         """Return whether the question asks for objects without `what`, for example without limits."""
         said = vocabulary().absences[what]
@@ -218,6 +236,7 @@ class Question:
 
 
 def parse_question(text: str) -> Question:
+    text = _LIST_MARK.sub(" ", without_headings(text))
     shown = _both_ends(_FENCED.sub("\n", text) if _FENCED.sub("\n", text).strip() else text)
     lowered = " ".join(folded(shown.replace("...", "…")).split())
     lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
@@ -234,7 +253,11 @@ def parse_question(text: str) -> Question:
     spoken = _without(words, [words_of(each) for each in asides(lowered)])
     period = period_of(_german(dated) if language_of(words) == "de" else dated)
     found = without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None)
-    period = None if period is not None and _is_deadline(period, words, found) else period
+    period = (
+        None
+        if period is not None and (_is_deadline(period, words, found) or _is_of_occasion(period, words))
+        else period
+    )
     return Question(
         text=lowered,
         words=words,
@@ -259,6 +282,11 @@ def parse_question(text: str) -> Question:
     )
 
 
+def without_headings(text: str) -> str:
+    """Return a question without the parts of a document that its answer is for."""
+    return _HEADING.sub(" ", text)
+
+
 def _apart(match: re.Match[str]) -> str:
     """Write words of the vocabulary apart that a slash joins: "requests/limits", but not `deployment/web`."""
     parts = match[0].split("/")
@@ -272,6 +300,15 @@ def _is_deadline(period: Period, words: tuple[str, ...], found: tuple[Sighting, 
     """Return whether a time tells when the person needs the answer: "before the 8 o'clock call, is all well"."""
     judged = any(each.name == "health" for each in found) and not any(each.name == "trouble" for each in found)
     return period.reach in ("before", "until") and judged and word_list("past verbs").isdisjoint(words)
+
+
+def _is_of_occasion(period: Period, words: tuple[str, ...]) -> bool:
+    """Return whether a day is that of a report or a meeting: "for Monday's report", "por el informe del lunes"."""
+    said = words_of(period.text)
+    at = next((at for at in range(len(words)) if said and words[at : at + len(said)] == said), -1)
+    before = [word for word in words[max(0, at - 3) : at] if word not in word_list("of") | word_list("determiners")]
+    beside = {*before[-1:], *words[at + len(said) : at + len(said) + 1]}
+    return at >= 0 and period.reach == "during" and not word_list("occasions").isdisjoint(beside)
 
 
 def _fills(word: str, after: str) -> bool:
@@ -328,7 +365,8 @@ def _host(url: str) -> str:
 
 def _labels(text: str) -> Iterator[LabelTerm]:
     for match in _LABEL.finditer(text):
-        if not match[1].startswith("-"):
+        status = _STATUS_VALUE.fullmatch(match[3]) is not None  # "shop.example.com = 503"
+        if not match[1].startswith("-") and not status:
             yield LabelTerm(key=match[1], value=match[3].rstrip(".:/-"), negated=match[2].startswith("!"))
     for match in _VALUED.finditer(text):  # "the annotation backup is true"
         yield LabelTerm(key=match[1], value=match[2])

@@ -91,6 +91,8 @@ _FACTUAL: Final = frozenset({"count", "sum", "list", "usage", "resources", "imag
 _LINKED: Final = frozenset({"follow_up", "trouble", "health", "why"})
 """Concepts of a clause that needs the others: "list those", "how many of them fail"."""
 _STATED: Final = word_list("verbs of state") | {"wants", "needs", "asks", "asked", "braucht", "quiere", "pide", "veut"}
+_PURPOSES: Final = frozenset({"for", "fur", "para", "pour"})  # "for the maintenance note: which pods run on node-1"
+_TICKET: Final = expression(r"\(?(?:ticket |case )?[A-Z]{2,10}-\d{2,7}\)?", re.IGNORECASE)
 _LEAST_WORDS: Final = 2
 _MOST_PARTS: Final = 3
 _MOST_CHARACTERS: Final = 600
@@ -137,7 +139,12 @@ def _is_aside(clause: str, is_name: Callable[[str], bool]) -> bool:
     words = words_of(folded(clause))
     found = sightings(words)
     plain = [word for word in words if not vocabulary().is_ordinary(word)]
-    if any(each.sense in ("kind", "word") for each in found) or any(map(is_name, plain)) or _opens(folded(clause)):
+    things = any(each.sense in ("kind", "word") for each in found)
+    if _TICKET.fullmatch(clause):
+        return True
+    if words[0] in _PURPOSES and not word_list("occasions").isdisjoint(words[-2:]) and not things:
+        return True
+    if things or any(map(is_name, plain)) or _opens(folded(clause)):
         return False
     known = {at for each in found for at in range(each.first, each.last + 1)}
     strange = [word for at, word in enumerate(words) if at not in known and not vocabulary().is_ordinary(word)]
@@ -206,6 +213,8 @@ def _by_facts(text: str) -> tuple[str, ...]:
     words = words_of(folded(text))
     every = sightings(words)
     found = [each for each in every if each.sense == "concept" and each.name in _FACTS]
+    if len(found) > 1 and not found[0].first and words[0] in word_list("openings"):  # "ok and its limit?"
+        return _by_facts(text.split(maxsplit=1)[-1])
     nouns = [each.last for each in every if each.sense == "kind" and vocabulary().is_plural(words[each.last])]
     if nouns and all(words[each.first : each.last + 1] in vocabulary().columns for each in found):
         return (text,)  # "Deployments with replicas and images": columns of one list
