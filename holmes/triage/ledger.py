@@ -33,7 +33,7 @@ _CODE: Final = re.compile(
     r"\b(?:exit|return|status|error|http|fehler|estado|salida|sortie|retour|codes?|codigo)(?:[ -](?:code|status))?"
     r"[ :=]*$"
 )
-"""What is written before an exit code or an HTTP status."""
+"""The words before an exit code or an HTTP status."""
 _PERSONS: Final = word_list("persons")
 STRUCTURAL: Final = frozenset({"negation", "excluding", "other", "either"})
 _SELDOM_USED: Final = frozenset({"default", "kube-public", "kube-node-lease"})

@@ -24,7 +24,6 @@ from holmes.triage.orders import declined
 from holmes.triage.pasted_alerts import pasted_alert, without_mark
 from holmes.triage.plans import plans_of
 from holmes.triage.quantities import usage
-from holmes.triage.question import without_headings
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
@@ -184,7 +183,7 @@ def _completed(request: LookRequest, scan: ScanResult) -> LookRequest:
 def _parts(request: LookRequest, scan: ScanResult) -> tuple[LookRequest, ...]:
     """Return the questions in a sentence. Those without a subject are about that of the others."""
     request = _completed(request, scan)
-    request = replace(request, question=asked_clause(without_headings(request.question), names_of(scan.state).knows))
+    request = replace(request, question=asked_clause(request.question, names_of(scan.state).knows))
     texts = parts_of(request.question)
     if len(texts) == 1:
         return (replace(request, question=texts[0]),)

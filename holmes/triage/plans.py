@@ -54,7 +54,8 @@ _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Persisten
 """Kinds that run nothing themselves: what "runs with" them uses them."""
 _WHO: Final = frozenset({"who", "wer", "quien", "quienes", "qui"})
 _WHOSE: Final = frozenset({"whose", "wessen", "wem", "was", "de", "a"})
-_JUDGING: Final = frozenset({"why", "trouble", "health", "logs", "count", "changes", "when", "permission", "uses"})
+_JUDGING: Final = frozenset({"why", "trouble", "health", "logs", "count", "changes", "when", "permission"})
+_OWNED: Final = frozenset({"belong", "belongs", "gehort", "gehoert", "pertenece", "appartient"})
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
 
@@ -239,7 +240,8 @@ def _asks_whose(question: Question, subject: Subject) -> bool:
     concepts = {each.name for each in sightings(words)}
     asks = bool(mark) and words[:1] != () and words[0] in _WHO | word_list("interrogatives") | _WHOSE
     addressed = subject.named and any(each in first for each in question.addresses)
-    return bool(asks and addressed) and concepts.isdisjoint(_JUDGING)
+    used = "uses" in concepts and _OWNED.isdisjoint(words)
+    return bool(asks and addressed and not used) and concepts.isdisjoint(_JUDGING)
 
 
 def _asks_what_is_at(question: Question, subject: Subject) -> bool:

@@ -39,14 +39,14 @@ CLAUSE_ENDS: Final = expression(
     r"|(?<=moi )si)\s)"
     r"|[,;:!?.()\u00a1\u00bf](?=\s|$)|(?:(?<=\s)|^)[(\u00a1\u00bf]|\s(?:[-\u2013\u2014]|&)\s"
 )
-_HEADING: Final = expression(
-    r"(?i)\b(?:section|heading|chapter|abschnitt|uberschrift|überschrift|kapitel|seccion|sección|apartado|capitulo"
-    r"|capítulo|rubrique|chapitre)\s+(?:\"[^\"\n]{1,60}\"|[“„][^“”\n]{1,60}[“”]|«[^«»\n]{1,60}»|'[^'\n]{1,60}')"
-)
-"""A part of a document that the answer is for: "for the handover, section 'Capacity'"."""
 _LIST_MARK: Final = expression(r"(?:^|(?<=[\s:;,.?!]))\(?\d{1,2}\)(?=\s+[^\W\d])")
 _STATUS_VALUE: Final = re.compile(r"[45]\d\d")
-_TICKET: Final = expression(r"(?<![\w./-])[A-Z]{2,10}-\d{2,7}(?![\w./-])")
+_TICKET: Final = expression(
+    r"(?:(?i:\b(?:ticket|case|issue|change|incident|jira|incidencia))\s+|^\W*|[(\[]\s*)(?P<id>[A-Z]{2,10}-\d{2,7})"
+    r"(?=\s*[:)\],;]|\s+[-\u2013\u2014]\s)|(?i:\b(?:ticket|jira))\s+(?P<named>[A-Z]{2,10}-\d{2,7})\b",
+    re.MULTILINE,
+)
+"""The number of a ticket that is set off: "SHELL-12: why", "(CHG-8)". In "is WORKER-12 ok", it is a name."""
 _NOT_GERMAN: Final = expression(r"\bhier\b")
 _FLAG: Final = expression(r"(?<!\S)(?:-n|--namespace)[= ] ?([a-z0-9][a-z0-9-]{0,62})")
 _WHOLE: Final = expression(
@@ -226,7 +226,7 @@ class Question:
     @property
     def tickets(self) -> frozenset[str]:
         """The numbers of tickets and changes, which name no object."""
-        return frozenset(each.lower() for each in _TICKET.findall(self.written))
+        return frozenset((each["id"] or each["named"]).lower() for each in _TICKET.finditer(self.written))
 
     def lacks(self, what: str) -> bool:
         """Return whether the question asks for objects without `what`, for example without limits."""
@@ -236,7 +236,7 @@ class Question:
 
 
 def parse_question(text: str) -> Question:
-    text = _LIST_MARK.sub(" ", without_headings(text))
+    text = _LIST_MARK.sub(" ", text)
     shown = _both_ends(_FENCED.sub("\n", text) if _FENCED.sub("\n", text).strip() else text)
     lowered = " ".join(folded(shown.replace("...", "…")).split())
     lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
@@ -282,11 +282,6 @@ def parse_question(text: str) -> Question:
     )
 
 
-def without_headings(text: str) -> str:
-    """Return a question without the parts of a document that its answer is for."""
-    return _HEADING.sub(" ", text)
-
-
 def _apart(match: re.Match[str]) -> str:
     """Write words of the vocabulary apart that a slash joins: "requests/limits", but not `deployment/web`."""
     parts = match[0].split("/")
@@ -312,7 +307,7 @@ def _is_of_occasion(period: Period, words: tuple[str, ...]) -> bool:
 
 
 def _fills(word: str, after: str) -> bool:
-    """Return whether a word only tells that there is much of something: "the log is full of errors"."""
+    """Return whether a word only tells that there is much: "the log is full of errors"."""
     return (word, after) in _FULL_OF or word == "voller"
 
 

@@ -93,6 +93,12 @@ _LINKED: Final = frozenset({"follow_up", "trouble", "health", "why"})
 _STATED: Final = word_list("verbs of state") | {"wants", "needs", "asks", "asked", "braucht", "quiere", "pide", "veut"}
 _PURPOSES: Final = frozenset({"for", "fur", "para", "pour"})  # "for the maintenance note: which pods run on node-1"
 _TICKET: Final = expression(r"\(?(?:ticket |case )?[A-Z]{2,10}-\d{2,7}\)?", re.IGNORECASE)
+_LINK: Final = expression(r"^(?:and|or|und|oder|y|e|o|et|ou)\s+")
+_HEADING: Final = expression(
+    r"(?i)\b(?:section|heading|chapter|abschnitt|uberschrift|überschrift|kapitel|seccion|sección|apartado|capitulo"
+    r"|capítulo|rubrique|chapitre)\s+(?:\"[^\"\n]{1,60}\"|[“„][^“”\n]{1,60}[“”]|«[^«»\n]{1,60}»|'[^'\n]{1,60}')"
+)
+"""A part of a document that the answer is for: "for the handover, section 'Capacity'"."""
 _LEAST_WORDS: Final = 2
 _MOST_PARTS: Final = 3
 _MOST_CHARACTERS: Final = 600
@@ -123,6 +129,7 @@ def asked_clause(text: str, is_name: Callable[[str], bool]) -> str:
 
     "I am writing a report and the printer is broken: how many pods are in shop?"
     """
+    text = _HEADING.sub(" ", text)
     clauses = [each.strip() for each in _CLAUSE.split(text) if words_of(folded(each))]
     asking = [each for each in clauses if not _is_aside(each, is_name)]
     if not 0 < len(asking) < len(clauses) or len(text) > _MOST_CHARACTERS:
@@ -144,7 +151,7 @@ def _is_aside(clause: str, is_name: Callable[[str], bool]) -> bool:
         return True
     if words[0] in _PURPOSES and not word_list("occasions").isdisjoint(words[-2:]) and not things:
         return True
-    if things or any(map(is_name, plain)) or _opens(folded(clause)):
+    if things or any(map(is_name, plain)) or _opens(_LINK.sub("", folded(clause))):
         return False
     known = {at for each in found for at in range(each.first, each.last + 1)}
     strange = [word for at, word in enumerate(words) if at not in known and not vocabulary().is_ordinary(word)]
