@@ -6,6 +6,7 @@ Names, kinds, states, labels, and words such as "only" and "the … ones" can na
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -31,6 +32,13 @@ _NARROWING: Final = frozenset({"excluding", "other", "either", "never"})
 _DENIALS: Final = frozenset({"not", "nicht", "kein", "keine", "no", "pas"})
 _STATED: Final = word_list("verbs of state") | word_list("reporting verbs")
 _PURPOSES: Final = word_list("purposes")
+_TICKET: Final = expression(r"\(?(?:ticket |case )?[A-Z]{2,10}-\d{2,7}\)?", re.IGNORECASE)
+_LINK: Final = expression(r"^(?:and|or|und|oder|y|e|o|et|ou)\s+")
+_HEADING: Final = expression(
+    r"(?i)\b(?:section|heading|chapter|abschnitt|uberschrift|überschrift|kapitel|seccion|sección|apartado|capitulo"
+    r"|capítulo|rubrique|chapitre)\s+(?:\"[^\"\n]{1,60}\"|[“„][^“”\n]{1,60}[“”]|«[^«»\n]{1,60}»|'[^'\n]{1,60}')"
+)
+"""A part of a document that the answer is for: "for the handover, section 'Capacity'"."""
 _REASONS: Final = frozenset({"because", "weil", "porque", "parce"})
 _KNOWING: Final = word_list("knowing")
 _MOST_CHARACTERS: Final = 600
@@ -57,6 +65,7 @@ def asked_clause(text: str, is_name: Callable[[str], bool]) -> str:
     """
     if len(text) > _MOST_CHARACTERS:
         return text
+    text = _HEADING.sub(" ", text)
     clauses = [each for each in _clauses(text) if each.words]
     for is_left_out in (_is_conceded, _is_placed_aside, _is_aside):
         asking = [each for each in clauses if not is_left_out(each, is_name, clauses)]
@@ -162,7 +171,12 @@ def _is_aside(clause: _Clause, is_name: Callable[[str], bool], _clauses: Sequenc
     """Return whether a clause names nothing of the cluster and states something of a person or another thing."""
     words = clause.words
     found = sightings(words)
-    if any(each.sense in ("kind", "word") for each in found) or _names(clause, is_name) or opens_question(clause.text):
+    things = any(each.sense in ("kind", "word") for each in found)
+    if _TICKET.fullmatch(clause.text):
+        return True
+    if words[0] in _PURPOSES and not word_list("occasions").isdisjoint(words[-2:]) and not things:
+        return True
+    if things or _names(clause, is_name) or opens_question(_LINK.sub("", folded(clause.text))):
         return False
     known = {at for each in found for at in range(each.first, each.last + 1)}
     strange = [word for at, word in enumerate(words) if at not in known and not vocabulary().is_ordinary(word)]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.log_groups import stories_of
-from holmes.diagnosis.facts.references import lacks_only_key
 from holmes.diagnosis.rule_ids import FORESEEN_RULES, STUCK_ROLLOUT
 from holmes.kubernetes.fields import moment
 from holmes.triage.asked import is_acute, line_of, look_about, refs_of
@@ -20,7 +19,7 @@ from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.complaints import states_trouble
 from holmes.triage.connections import connections, identity
 from holmes.triage.gone_pods import told_by_gone_pods
-from holmes.triage.harm import leaves_serving
+from holmes.triage.harm import harms_only_others, lacks_key, leaves_serving
 from holmes.triage.intended import (
     concerns,
     is_beside,
@@ -69,7 +68,6 @@ _UPSTREAM: Final = frozenset({
 _NO_SUCH_NAME: Final = re.compile(r"(?i)\bno such host\b|\bNXDOMAIN\b|\bENOTFOUND\b")
 """The answer of a name server that works: the name does not exist."""
 _SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "EndpointSlice"})
-_SETTINGS: Final = frozenset({"ConfigMap", "Secret"})
 _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
 _LATELY_SECONDS: Final = 600.0
@@ -192,7 +190,8 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
             asked.ledger.take("bound")
             setting, effect = stop_of(halted)
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
-    upstream = [each.incident for each in candidates if not each.own and each.incident.severity == "critical"]
+    others = [each.incident for each in candidates if not each.own and each.incident.severity == "critical"]
+    upstream = [each for each in others if not harms_only_others(asked.state, asked.question, each, named.objects)]
     look = told_by_clients(asked, named) or without_cause(asked, named, upstream)
     return replace(look, notes=(*look.notes, *_noted(candidates)))
 
@@ -291,8 +290,7 @@ def _harms(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     if incident.culprit.kind not in _UPSTREAM:
         return bool(incident.culprit.group) and all(each.group for each in named.objects) and candidate.hops <= 1
     referred = incident.culprit.kind not in _SERVERS and candidate.hops <= 1
-    of_reader = incident.culprit.kind in _SETTINGS and lacks_only_key(incident.findings[0])  # who reads the key
-    return (referred and not of_reader) or _suffers(asked, named, candidate)
+    return (referred and not lacks_key(incident)) or _suffers(asked, named, candidate)
 
 
 def _hangs(asked: Asked, candidate: _Candidate) -> bool:

@@ -13,6 +13,7 @@ from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.kubernetes.fields import duration, text, written
 from holmes.triage.causes import look_for_cause
+from holmes.triage.cells import cell_of
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.field_filters import KEY_PARTS
 from holmes.triage.filters import WORKLOAD_KINDS
@@ -26,7 +27,7 @@ from holmes.triage.vocabulary import beginnings
 from holmes.values.fixes import namespace_option, resource_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
@@ -150,10 +151,24 @@ def replicas(asked: Asked) -> FirstLook:
     found = [each for each in _pods_or_workloads(asked) if each.kind != "Pod"]
     if asked.subject.named and not all(map(is_ready, found)) and not asked.question.asks("count", "list"):
         return look_for_cause(asked)
+    bounds = tuple(_bounds(asked, found)) if "HorizontalPodAutoscaler" in asked.question.kinds else ()
+    if bounds:
+        return fact(asked, f"{'; '.join(bounds)}.")
     rows = [(str(each.ref), status_of(each)) for each in found]
     told = "; ".join(f"{name}: {status}" for name, status in rows) if len(rows) <= _MOST_TOLD else ""
     summary = told or f"{counted(len(rows), 'workload')} {place_of(asked)}"
     return fact(asked, f"{summary}.", table_of(("workload", "replicas"), rows) if len(rows) > _MOST_TOLD else None)
+
+
+def _bounds(asked: Asked, found: Sequence[ClusterObject]) -> Iterator[str]:
+    """Yield the minimum and maximum of replicas of the autoscalers of workloads."""
+    names = {(each.namespace, each.kind, each.name) for each in found}
+    for each in asked.state.of("HorizontalPodAutoscaler"):
+        target = each.child("spec", "scaleTargetRef")
+        if (each.namespace, text(target, "kind"), text(target, "name")) in names:
+            least, most = (cell_of(asked.state, each, title) for title in ("min", "max"))
+            now = cell_of(asked.state, each, "current")
+            yield f"{each.ref} keeps between {least} and {most} replicas; now there are {now}"
 
 
 def history(asked: Asked) -> FirstLook:

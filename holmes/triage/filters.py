@@ -133,12 +133,19 @@ def _state_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
         if _is_included(asked, name):
             asked.ledger.take("state", name)
             continue
-        made = _state_filter(asked, name, kinds)
+        made = _state_filter(asked, "failed" if name == "failing" and _means_phase(asked, kinds) else name, kinds)
         if made is not None:
             asked.ledger.take("state", name)
             asked.ledger.take("concept", "trouble", "health")
             found.append(made)
     return either(asked, found)
+
+
+def _means_phase(asked: Asked, kinds: tuple[str, ...]) -> bool:
+    """Return whether "failed pods" are counted or listed: those of the phase Failed, not all that are not ready."""
+    words, nouns = asked.question.words, {each.first for each in asked.question.found if each.sense == "kind"}
+    places = (each for each in asked.question.found if each.name == "failing" and words[each.first] == "failed")
+    return kinds == ("Pod",) and any(each.last + 1 in nouns for each in places)
 
 
 def _verb_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
@@ -180,6 +187,8 @@ def _lacking_filters(asked: Asked) -> Iterator[Filter]:
         if asked.question.lacks(what):
             asked.ledger.take("concept", "negation", "resources", "settings")
             asked.ledger.take("kind", "EndpointSlice")
+            if what == "endpoints":
+                asked.ledger.take("state", "ready", "running")
             asked.ledger.take("symptom", *vocabulary().absences[what])
             asked.ledger.take("word", *vocabulary().absences[what])
             words = asked.question.words
@@ -208,9 +217,9 @@ def _ports(each: ClusterObject) -> set[str]:
 def _without_endpoints(asked: Asked) -> Callable[[ClusterObject], bool]:
     def holds(each: ClusterObject) -> bool:
         selector = text_map(each.body, "spec", "selector")
-        return each.kind == "Service" and not any(
-            pod_ready(pod) for pod in asked.state.selected("Pod", each.namespace, selector)
-        )
+        if each.kind != "Service" or not selector:  # its endpoints have another source, or it is only a name
+            return False
+        return not any(pod_ready(pod) for pod in asked.state.selected("Pod", each.namespace, selector))
 
     return holds
 

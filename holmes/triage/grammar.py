@@ -109,6 +109,12 @@ _BEFORE_NOUNS: Final = _FILLERS | _QUANTIFIERS | _DETERMINERS
 _LEADING_CONDITIONS: Final = word_list("leading conditions")
 
 
+def says(words: Sequence[str], index: int) -> bool:
+    """Return whether a word only tells who says something: "the ingest people say it is flaky"."""
+    after = words[index + 1 : index + 3]
+    return not word_list("people").isdisjoint(after[:1]) and not word_list("saying").isdisjoint(after[1:])
+
+
 def ruled_out(question: Question) -> tuple[int, int]:
     """Return the positions of the word that rules something out, and of the end of what it rules out.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.references import lacks_only_key
 from holmes.diagnosis.facts.templates import workloads_behind
 from holmes.diagnosis.rule_ids import AUTOSCALING, UNHANDLED_INGRESS
 from holmes.kubernetes.fields import integer
@@ -30,6 +31,7 @@ _UNITS: Final = word_list("rate units")
 _NEVER_STARTED: Final = frozenset({"image", "start"})
 _ENDED: Final = frozenset({"crash", "memory", "evicted"})
 _OWN: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod", "ConfigMap", "Secret"})
+_SETTINGS: Final = frozenset({"ConfigMap", "Secret"})
 _WITH_PODS: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod"})
 
 
@@ -58,6 +60,27 @@ def spares(state: ClusterState, question: Question, incident: Incident, subjects
     if results and (incident.culprit.kind == "HorizontalPodAutoscaler" or incident.rule_id in AUTOSCALING):
         return True
     return leaves_serving(state, incident, [each.ref for each in subjects])
+
+
+def harms_only_others(
+    state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]
+) -> bool:
+    """Return whether settings that a subject shares with others harm only these: it runs, and has what it reads.
+
+    A missing key harms the workload that reads it. A Secret that exists serves, whether or not its source does, unless
+    its content can be what a complaint is about.
+    """
+    if not all(map(is_ready, subjects)):
+        return False
+    source = state.find(incident.culprit) if incident.culprit.kind == "ExternalSecret" else None
+    name = (source.text("spec", "target", "name") or source.name) if source is not None else ""
+    kept = name and state.get("Secret", incident.culprit.namespace, name) is not None
+    return lacks_key(incident) or bool(kept and not question.asks("why") and not question.symptoms)
+
+
+def lacks_key(incident: Incident) -> bool:
+    """Return whether a ConfigMap or Secret only lacks a key, which harms only the workload that reads it."""
+    return incident.culprit.kind in _SETTINGS and lacks_only_key(incident.findings[0])
 
 
 def _is_about_some(question: Question) -> bool:

@@ -34,6 +34,7 @@ def without_homographs(
     found = tuple(map(partial(_leaning, words), found))
     found = tuple(replace(each, name="polite") if _is_wish(words, each, breaks, kinds) else each for each in found)
     found = tuple(replace(each, name="polite") if _is_other_word(words, each, breaks) else each for each in found)
+    found = tuple(replace(each, name="polite") if _is_permitted(words, each, found, breaks) else each for each in found)
     denied = {each.first for each in found if each.name == "negation"}
     doubled = {at for at in denied if words[at] == "ne" and denied & set(range(at + 1, at + 5))}
     return tuple(
@@ -48,6 +49,17 @@ def _is_wish(words: tuple[str, ...], place: Sighting, breaks: frozenset[int], ki
     persons = _PERSONS & {words[at] for at in clause}
     wished = place.name == "permission" and words[place.first] in _WISHED
     return wished and bool(persons) and not kinds & {*clause}
+
+
+def _is_permitted(words: tuple[str, ...], place: Sighting, found: tuple[Sighting, ...], breaks: frozenset[int]) -> bool:
+    """Return whether "change" is what an account may do, and not what happened: "who is allowed to change Secrets"."""
+    if place.name != "changes" or words[place.first] not in word_list("changing"):
+        return False
+    start = max((each for each in breaks if each <= place.first), default=0)
+    end = min((each for each in breaks if each > place.first), default=len(words))
+    allowed = any(each.name == "permission" and start <= each.first < end for each in found)
+    who = not word_list("who").isdisjoint(words[start:end])
+    return who and (allowed or not word_list("modals").isdisjoint(words[start:end]))
 
 
 def _is_other_word(words: tuple[str, ...], place: Sighting, breaks: frozenset[int]) -> bool:

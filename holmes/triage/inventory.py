@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import duration, integer, text
+from holmes.kubernetes.fields import text
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.asked import is_in_scope
+from holmes.triage.cells import cell_of, titles_of
+from holmes.triage.columns import columns_of
 from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
+    from holmes.triage.columns import Columns
     from holmes.triage.selection import Selection
     from holmes.values.first_look import FirstLook, Table
 
@@ -74,6 +78,9 @@ def number_or_list(asked: Asked) -> FirstLook:
 
 
 def _objects(asked: Asked) -> FirstLook:
+    columns = columns_of(asked.question)
+    columns.take_from(asked.ledger, asked.question)
+    asked = replace(asked, question=columns.without(asked.question))
     grouping = _GROUPING.search(asked.question.text)
     by = _SAME.get(grouping[1], grouping[1]) if grouping else ""
     if by in _GROUPED_KINDS and set(asked.question.kinds) - {_GROUPED_KINDS[by]}:
@@ -110,7 +117,7 @@ def _objects(asked: Asked) -> FirstLook:
     return fact(
         asked,
         f"{summary}{first}",
-        _listed(asked, found),
+        _listed(asked, found, columns),
         lines=tuple(_for_each_owner(asked, found)),
         notes=tuple(_ended_there(asked, selection)),
     )
@@ -271,57 +278,12 @@ def _grouped(by: str, found: Sequence[ClusterObject]) -> Table | None:
     return table_of((by, "number"), [(name, str(number)) for name, number in numbers.most_common()])
 
 
-def _listed(asked: Asked, found: Sequence[ClusterObject]) -> Table | None:
-    def age(each: ClusterObject) -> str:
-        return duration(asked.state.age_seconds(each))
-
-    columns: dict[str, tuple[tuple[str, Callable[[ClusterObject], str]], ...]] = {
-        "Pod": (
-            ("status", lambda each: status_of(each).rpartition(",")[0]),
-            ("restarts", lambda each: str(restarts(each))),
-            ("age", age),
-            ("node", lambda each: each.text("spec", "nodeName")),
-        ),
-        "Node": (
-            ("status", status_of),
-            ("age", age),
-            ("version", lambda each: each.text("status", "nodeInfo", "kubeletVersion")),
-        ),
-        "Service": (
-            ("type", lambda each: each.text("spec", "type") or "ClusterIP"),
-            ("address", lambda each: each.text("spec", "clusterIP")),
-            ("ports", _ports),
-            ("age", age),
-        ),
-        "CronJob": (
-            ("schedule", lambda each: each.text("spec", "schedule")),
-            ("last run", lambda each: each.text("status", "lastScheduleTime")),
-            ("status", status_of),
-        ),
-        "PersistentVolumeClaim": (
-            ("status", status_of),
-            ("size", lambda each: each.text("spec", "resources", "requests", "storage")),
-            ("class", lambda each: each.text("spec", "storageClassName")),
-            ("volume", lambda each: each.text("spec", "volumeName")),
-        ),
-        "Ingress": (
-            ("hosts", lambda each: ", ".join(text(rule, "host") for rule in each.children("spec", "rules"))),
-            ("age", age),
-        ),
-    }
-    kinds = {each.kind for each in found}
-    first = next(iter(kinds))
-    chosen = columns.get(first) if len(kinds) == 1 else None
-    if chosen is None:
-        chosen = (("status", status_of), ("age", age))
-    name = "name" if len(kinds) == 1 else "object"
+def _listed(asked: Asked, found: Sequence[ClusterObject], columns: Columns) -> Table | None:
+    kinds = tuple({(each.group and f"{each.kind}.{each.group}") or each.kind: None for each in found})
+    titles = titles_of(kinds, columns.names)
     alike = len(kinds) == 1
-    rows = [(each.ref.path if alike else str(each.ref), *(cell(each) for _, cell in chosen)) for each in found]
-    return table_of((name, *(title for title, _ in chosen)), rows)
-
-
-def _ports(each: ClusterObject) -> str:
-    return ", ".join(
-        f"{integer(one, 'port')}→{one.get('targetPort', integer(one, 'port'))}"
-        for one in each.children("spec", "ports")
-    )
+    rows = [
+        (each.ref.path if alike else str(each.ref), *(cell_of(asked.state, each, title) for title in titles))
+        for each in found
+    ]
+    return table_of(("name" if alike else "object", *titles), rows)

@@ -29,6 +29,12 @@ _WEIGHTY: Final = frozenset({
 _OF_FIELDS: Final = frozenset({"settings", "resources", "replicas"})
 _HAVING: Final = word_list("having")
 _NUMBER: Final = re.compile(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")
+_CODE: Final = re.compile(
+    r"\b(?:exit|return|status|error|http|fehler|estado|salida|sortie|retour|codes?|codigo)(?:[ -](?:code|status))?"
+    r"[ :=]*$"
+)
+"""The words before an exit code or an HTTP status."""
+_PERSONS: Final = word_list("persons")
 STRUCTURAL: Final = frozenset({"negation", "excluding", "other", "either"})
 _SELDOM_USED: Final = frozenset({"default", "kube-public", "kube-node-lease"})
 """Namespaces of every cluster, in which few have workloads. A reading without them still counts as complete."""
@@ -117,14 +123,25 @@ def _numbers(question: Question, named: set[str]) -> Iterator[str]:
     used = " ".join((*map(str, question.comparisons), *map(str, question.labels), *named, *question.quoted))
     period = question.period.text if question.period is not None else ""
     said = {word for each in question.found for word in question.words[each.first : each.last + 1]}  # "auf 0 skaliert"
+    listed = question.asks("count", "list")
     for match in _NUMBER.finditer(question.text):
         before, after = question.text[: match.start()].split()[-1:], question.text[match.end() :].split()[:1]
         if match[0] == "4" and not named.isdisjoint(after):
             continue  # "limits 4 web"
         length = not before or before[0] in ("last", "first", "top", "latest", "newest", "oldest", "letzten", "ersten")
         aged = question.older_seconds or question.newer_seconds
-        if match[0] not in used and match[0] not in said and match[0] not in period and not length and not aged:
+        told = _is_told(question, match[0]) or (not listed and _CODE.search(question.text[: match.start()]) is not None)
+        if match[0] not in used and match[0] not in said and match[0] not in period and not (length or aged or told):
             yield match[0]
+
+
+def _is_told(question: Question, number: str) -> bool:
+    """Return whether a number is in a clause in which a person only tells something: "healthy? I saw 3 restarts"."""
+    at = question.words.index(number) if number in question.words else -1
+    clause = question.clause(at)
+    words = question.words[clause.start : clause.stop]
+    asks = any(each.first in clause and each.name in ("list", "count", "why", "when") for each in question.found)
+    return at >= 0 and len(clause) < len(question.words) and words[0] in _PERSONS and not asks
 
 
 def unread(state: ClusterState, kinds: Iterable[str], namespaces: Sequence[str] = ()) -> tuple[str, ...]:

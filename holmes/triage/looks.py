@@ -12,13 +12,13 @@ from holmes.triage.alerts import asked_by, look_at_alerts
 from holmes.triage.asides import asked_clause
 from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
-from holmes.triage.blame import from_logs
 from holmes.triage.causes import look_for_cause
 from holmes.triage.complaints import asks_beside
 from holmes.triage.custom_subjects import about_custom_objects
 from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
 from holmes.triage.grammar import names_things, unknown_parts
 from holmes.triage.ledger import Ledger, unread
+from holmes.triage.log_blame import blamed
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
@@ -30,7 +30,7 @@ from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
 from holmes.triage.sentences import can_join, joined, parts_of
 from holmes.triage.suspicions import asks_for_things
-from holmes.triage.vocabulary import folded, vocabulary, word_list, words_of
+from holmes.triage.vocabulary import folded, sightings, vocabulary, word_list, words_of
 from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
 from holmes.values.first_look import FirstLook
@@ -184,18 +184,22 @@ def _parts(request: LookRequest, scan: ScanResult) -> tuple[LookRequest, ...]:
     request = replace(request, question=asked_clause(request.question, names_of(scan.state).knows))
     texts = parts_of(request.question)
     if len(texts) == 1:
-        return (request,)
+        return (replace(request, question=texts[0]),)
     parts = [replace(request, question=text) for text in texts]
     subjects = [_asked(part, scan).subject.objects for part in parts]
     objects = next(filter(None, subjects), ())
-    if not objects and any(
-        _PRONOUNS & {*words_of(folded(text))} for text in texts[1:]
-    ):  # "what nodes are there, are they ok"
+    if not objects and any(_needs_noun(text) for text in texts[1:]):  # "what nodes are there, are they ok"
         return (request,)
     about = tuple(str(each.ref) for each in objects) or request.about
     return tuple(
         part if own else replace(part, about=about, continues=True) for part, own in zip(parts, subjects, strict=True)
     )
+
+
+def _needs_noun(text: str) -> bool:
+    """Return whether a part only has a pronoun for what an earlier one names: "are they ok"."""
+    words = words_of(folded(text))
+    return not _PRONOUNS.isdisjoint(words) and not any(each.sense == "kind" for each in sightings(words))
 
 
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
@@ -223,6 +227,8 @@ def _first_look(asked: Asked) -> FirstLook:
     refused = declined(asked)
     if refused is not None:
         return refused
+    if not subject.named and _is_only_cited(asked):
+        return _unclear(asked)
     nowhere = next((each for each in subject.missing if each.kind in ("place", "Namespace")), None)
     if nowhere is not None or (subject.missing and not subject.named):
         return _not_found(asked, nowhere or subject.missing[0])
@@ -231,7 +237,7 @@ def _first_look(asked: Asked) -> FirstLook:
     plans = plans_of(question, subject)
     if not plans:
         logged = None if subject.missing else logged_in_scope(asked, by_words=True)
-        return _unclear(asked) if logged is None else from_logs(asked, None, logged)
+        return _unclear(asked) if logged is None else blamed(asked, logged, None)
     look = _answer(asked, plans)
     against = objections(asked, look) if look.verdict == "cause_found" else ()
     told = f"{' '.join(look.fix)} {look.summary if '`' in look.summary else ''}"  # they can contain a word of no object
@@ -291,6 +297,14 @@ def _unclear(asked: Asked) -> FirstLook:
     if about and names:
         return replace(_empty(asked), summary=f"The cause cannot be determined: {words} names nothing in this cluster.")
     return replace(_empty(asked), verdict="not_understood", summary=_NOT_UNDERSTOOD)
+
+
+def _is_only_cited(asked: Asked) -> bool:
+    """Return whether a question only cites words, and asks nothing of a cluster: "translate "shell" to Norwegian"."""
+    cited = [each.name for each in asked.subject.missing]
+    plain = all(name.isalpha() and name in asked.question.quoted_names for name in cited)
+    marked = any(f"`{name}`" in asked.question.written.lower() for name in cited)
+    return bool(cited) and plain and not marked and not plans_of(asked.question, asked.subject)
 
 
 def _grammatical_subject(asked: Asked) -> str:

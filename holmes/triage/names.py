@@ -14,6 +14,7 @@ from weakref import ref
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import child, children, text, texts
+from holmes.triage.vocabulary import vocabulary
 from holmes.values.pod_names import owners_of_pod
 
 if TYPE_CHECKING:
@@ -269,6 +270,7 @@ def _kind_words(state: ClusterState) -> Iterator[tuple[str, str]]:
             name = kind.partition(".")[0].lower()
             yield name, kind
             yield f"{name}s", kind
+            yield from ((word, kind) for word in vocabulary().custom_kinds.get(name, ()))
     for definition in state.of("CustomResourceDefinition"):
         names = definition.child("spec", "names")
         key = f"{text(names, 'kind')}.{definition.text('spec', 'group')}"

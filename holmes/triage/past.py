@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.node_users import pods_on
 from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, integer, moment, text, written
 from holmes.previews.severity import WARNING, severity_of
 from holmes.triage.asked import look_about
-from holmes.triage.states import restarts
+from holmes.triage.states import is_ready, restarts
 from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 NOW_SECONDS: Final = 600.0
 _JUST_NOW_SECONDS: Final = 60.0
+_OVER_SECONDS: Final = 86_400.0
 _TOLERANCE_SECONDS: Final = 900.0
 _QUOTED: Final = 240
 _LOST: Final = 255
@@ -123,12 +125,28 @@ def last_end(asked: Asked, named: Named) -> FirstLook | None:
     tells = bool(ended.log) and severity_of(ended.log) >= WARNING
     caused = asked.question.asks("why") and (ended.reason == "OOMKilled" or tells or node is not None)
     together = f" Containers of other workloads on {node.ref} were lost at the same time." if node is not None else ""
+    evidence = (f"{ended.pod.ref}, container {ended.container}, lastState: {ended.reason}, exit code {ended.code}",)
+    if _only_judges(asked, named) and asked.state.now - ended.at > _OVER_SECONDS:
+        first = named.objects[0]
+        healthy = f"No fault was found in {first.ref} ({status_of(first)})."
+        return replace(look_about(asked, named, "healthy", f"{healthy} {summary}"), evidence=evidence)
     look = look_about(asked, named, "cause_found" if caused else "answered", f"{summary}{together}")
     if not caused:
         return look
     culprit = node.ref if node is not None else asked.state.workload_of(ended.pod).ref
-    evidence = (f"{ended.pod.ref}, container {ended.container}, lastState: {ended.reason}, exit code {ended.code}",)
     return replace(look, severity="warning", culprit=str(culprit), evidence=evidence)
+
+
+def _only_judges(asked: Asked, named: Named) -> bool:
+    """Return whether a question asks if a subject that is ready is well, and mentions restarts beside it."""
+    question = asked.question
+    asks = (
+        question.asks("health")
+        and _STEADY.isdisjoint(question.words)
+        and question.period is None
+        and not question.asks("why", "trouble", "when", "count")
+    )
+    return asks and all(map(is_ready, named.objects))
 
 
 def _ended_with_node(asked: Asked, ended: _End) -> ClusterObject | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage import dependencies, details, happenings, inventory
 from holmes.triage.causes import look_for_cause
+from holmes.triage.columns import asks_columns
 from holmes.triage.commands import (
     asks_exec,
     asks_log_command,
@@ -25,7 +26,7 @@ from holmes.triage.permissions import asks_permission, permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
 from holmes.triage.suspicions import blames, is_denied
-from holmes.triage.vocabulary import beginnings, symptoms_in, word_list
+from holmes.triage.vocabulary import beginnings, sightings, symptoms_in, word_list, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,9 @@ _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restar
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
     "StorageClass"})  # fmt: skip
 """Kinds that run nothing themselves: what "runs with" them uses them."""
+_WHOSE: Final = frozenset({"whose", "wessen", "wem", "was", "de", "a"})
+_JUDGING: Final = frozenset({"why", "trouble", "health", "logs", "count", "changes", "when", "permission"})
+_OWNED: Final = frozenset({"belong", "belongs", "gehort", "gehoert", "pertenece", "appartient"})
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
 
@@ -85,6 +89,7 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
         (plan.answer == log_answer and searches_lines(question))
         or (plan.answer == happenings.changes and happenings.acts(question, subject))
         or dependencies.asks_impact(question, subject)
+        or _asks_whose(question, subject)
         or (plan.answer == dependencies.uses and not question.complains and not is_denied(question, subject))
     )
     if plan is None or not complains or exact or plan.answer in (look_for_cause, *_FACTS):
@@ -226,6 +231,17 @@ def _wants_images(question: Question, subject: Subject) -> bool:
     return first and _asks_images(question, subject)
 
 
+def _asks_whose(question: Question, subject: Subject) -> bool:
+    """Return whether the first sentence asks who has an address: "who is 10.1.2.3? it is in the flow logs"."""
+    first, mark, _ = question.text.partition("?")
+    words = words_of(first)
+    concepts = {each.name for each in sightings(words)}
+    asks = bool(mark) and words[:1] != () and words[0] in word_list("by whom") | word_list("interrogatives") | _WHOSE
+    addressed = subject.named and any(each in first for each in question.addresses)
+    used = "uses" in concepts and _OWNED.isdisjoint(words)
+    return bool(asks and addressed and not used) and concepts.isdisjoint(_JUDGING)
+
+
 def _asks_what_is_at(question: Question, subject: Subject) -> bool:
     """Return whether a question only asks which object has an address."""
     at = bool(subject.named) and bool(question.addresses or question.hosts or _AT.search(question.text))
@@ -299,6 +315,8 @@ _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
     Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
+    Plan(fits=_asks_whose, answer=details.addresses, takes=_ALL),
+    Plan(fits=asks_columns, answer=inventory.number_or_list),
     Plan(fits=asks_permission, answer=permission, takes=_ALL),
     Plan(fits=asks_time, answer=moments, takes=_ALL),
     Plan(fits=details.asks_keys, answer=details.keys, takes=_ALL),

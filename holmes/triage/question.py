@@ -39,6 +39,14 @@ _CLAUSE_ENDS: Final = expression(
     r"|(?<=moi )si)\s)"
     r"|[,;:!?.()\u00a1\u00bf](?=\s|$)|(?:(?<=\s)|^)[(\u00a1\u00bf]|\s(?:[-\u2013\u2014]|&)\s"
 )
+_LIST_MARK: Final = expression(r"(?:^|(?<=[\s:;,.?!]))\(?\d{1,2}\)(?=\s+[^\W\d])")
+_STATUS_VALUE: Final = re.compile(r"[45]\d\d")
+_TICKET: Final = expression(
+    r"(?:(?i:\b(?:ticket|case|issue|change|incident|jira|incidencia))\s+|^\W*|[(\[]\s*)(?P<id>[A-Z]{2,10}-\d{2,7})"
+    r"(?=\s*[:)\],;]|\s+[-\u2013\u2014]\s)|(?i:\b(?:ticket|jira))\s+(?P<named>[A-Z]{2,10}-\d{2,7})\b",
+    re.MULTILINE,
+)
+"""The number of a ticket that is set off: "SHELL-12: why", "(CHG-8)". In "is WORKER-12 ok", it is a name."""
 _NOT_GERMAN: Final = expression(r"\bhier\b")
 _FLAG: Final = expression(r"(?<!\S)(?:-n|--namespace)[= ] ?([a-z0-9][a-z0-9-]{0,62})")
 _WHOLE: Final = expression(
@@ -210,6 +218,16 @@ class Question:
         """The kinds in the question, in order."""
         return tuple(dict.fromkeys(each.name for each in self.found if each.sense == "kind"))
 
+    @property
+    def quoted_names(self) -> frozenset[str]:
+        """The quoted text that can be a name. Names of objects are in lower case: «RAS» cites a person."""
+        return frozenset(each.lower() for each in self.quoted if each == each.lower() or f"`{each}`" in self.written)
+
+    @property
+    def tickets(self) -> frozenset[str]:
+        """The numbers of tickets and changes, which name no object."""
+        return frozenset((each["id"] or each["named"]).lower() for each in _TICKET.finditer(self.written))
+
     def lacks(self, what: str) -> bool:
         """Return whether the question asks for objects without `what`, for example without limits."""
         said = vocabulary().absences[what]
@@ -218,6 +236,7 @@ class Question:
 
 
 def parse_question(text: str) -> Question:
+    text = _LIST_MARK.sub(" ", text)
     shown = _both_ends(_FENCED.sub("\n", text) if _FENCED.sub("\n", text).strip() else text)
     lowered = " ".join(folded(shown.replace("...", "…")).split())
     lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
@@ -234,7 +253,11 @@ def parse_question(text: str) -> Question:
     spoken = _without(words, [words_of(each) for each in asides(lowered)])
     period = period_of(_german(dated) if language_of(words) == "de" else dated)
     found = without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None)
-    period = None if period is not None and _is_deadline(period, words, found) else period
+    period = (
+        None
+        if period is not None and (_is_deadline(period, words, found) or _is_of_occasion(period, words))
+        else period
+    )
     return Question(
         text=lowered,
         words=words,
@@ -274,8 +297,17 @@ def _is_deadline(period: Period, words: tuple[str, ...], found: tuple[Sighting, 
     return period.reach in ("before", "until") and judged and word_list("past verbs").isdisjoint(words)
 
 
+def _is_of_occasion(period: Period, words: tuple[str, ...]) -> bool:
+    """Return whether a day is that of a report or a meeting: "for Monday's report", "por el informe del lunes"."""
+    said = words_of(period.text)
+    at = next((at for at in range(len(words)) if said and words[at : at + len(said)] == said), -1)
+    before = [word for word in words[max(0, at - 3) : at] if word not in word_list("of") | word_list("determiners")]
+    beside = {*before[-1:], *words[at + len(said) : at + len(said) + 1]}
+    return at >= 0 and period.reach == "during" and not word_list("occasions").isdisjoint(beside)
+
+
 def _fills(word: str, after: str) -> bool:
-    """Return whether a word only tells that there is much of something: "the log is full of errors"."""
+    """Return whether a word only tells that there is much: "the log is full of errors"."""
     return (word, after) in _FULL_OF or word == "voller"
 
 
@@ -328,7 +360,8 @@ def _host(url: str) -> str:
 
 def _labels(text: str) -> Iterator[LabelTerm]:
     for match in _LABEL.finditer(text):
-        if not match[1].startswith("-"):
+        status = _STATUS_VALUE.fullmatch(match[3]) is not None  # "shop.example.com = 503"
+        if not match[1].startswith("-") and not status:
             yield LabelTerm(key=match[1], value=match[3].rstrip(".:/-"), negated=match[2].startswith("!"))
     for match in _VALUED.finditer(text):  # "the annotation backup is true"
         yield LabelTerm(key=match[1], value=match[2])

@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.grammar import ruled_out
+from holmes.triage.grammar import ruled_out, says
 from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from
 from holmes.triage.names import alike, is_of, is_product
 from holmes.triage.points import NUMBER_WORDS
@@ -41,6 +41,7 @@ _INFINITIVES, _PARTICIPLES = frozenset({"to", "zu"}), ("ed", "ado", "ada", "ados
 _INFLECTED: Final = ("ing", "ly", "en", "ees", *_PARTICIPLES)
 _TEMPORAL, _PLURAL_VERBS, _MODALS = word_list("temporal"), word_list("plural verbs"), word_list("modals")
 _PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "uploads fail in media" is a name
+_EVERYDAY: Final = word_list("everyday nouns")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _STORED: Final = ("Secret", "ConfigMap")
@@ -68,7 +69,6 @@ class _Search:
         self._used: set[int] = set()
         self._beside: set[str] = set()
         self._compared = 0
-        self._quoted = {each.lower() for each in question.quoted}
         self._excluding, self._included = ruled_out(question)
 
     def subject(self, given: str) -> Subject:
@@ -85,7 +85,7 @@ class _Search:
         values: list[str] = []
         elsewhere: list[ObjectRef] = []
         for index, word in enumerate(self.words):
-            if index in self._used or self._is_data(word) or word in self.names.principals:
+            if index in self._used or self._is_data(word) or word in self.names.principals or says(self.words, index):
                 continue
             found = None if self._is_value(index, word) else self._named(index, word, spaces)
             if isinstance(found, Named) and self._excluding < index < self._included:
@@ -162,14 +162,14 @@ class _Search:
         in_address = any(word == each or word.startswith(f"{each}:") for each in self.question.addresses)
         in_period = self.question.period is not None and word in self.question.period.text.split()
         number = _NUMBER.fullmatch(word) is not None and not self.names.named(word)
-        return in_label or in_address or in_period or number
+        ticket = word in self.question.tickets and not self.names.knows(word)
+        return in_label or in_address or in_period or number or ticket
 
     def _is_value(self, index: int, word: str) -> bool:
         """Return whether a word that names no object is the value of a label or an annotation."""
         plain = word.strip("#@")
-        if index in self._known or plain in vocabulary().stop or plain not in self.names.values:
-            return False
-        return not self.names.named(plain) and not self.names.labelled(plain)
+        known = index in self._known or plain in vocabulary().stop or plain not in self.names.values
+        return not known and not self.names.named(plain) and not self.names.labelled(plain)
 
     def _places(self) -> Iterator[Missing]:
         """Yield environments and other clusters, which the objects of this cluster do not name."""
@@ -244,8 +244,7 @@ class _Search:
         after = last + 1
         while after < len(self.words) and self.words[after] in _NAMING:
             after += 1
-        before = (first - 1,) if first > 0 else ()
-        return before, (after,) if after < len(self.words) else ()
+        return (first - 1,) if first > 0 else (), (after,) if after < len(self.words) else ()
 
     def _may_be_name(self, index: int) -> bool:
         word = self.words[index].rstrip("…*")
@@ -271,6 +270,7 @@ class _Search:
             if asked or (index in (*before, *after) and is_product(each.name)):
                 return (each.name, False) if self.names.named(self.words[index], each.name) else ("", False)
             if index in after:
+                plural = plural or self.words[each.last] in _EVERYDAY
                 return each.name, not plural and not self._is_verb_or_adjective(index)
             if index in before:
                 told = index == 0 or self.words[index - 1] in _DETERMINERS
@@ -287,7 +287,7 @@ class _Search:
         prefix, plain = word.endswith(("…", "*")), _PORT.sub("", word.rstrip("…*"))
         if "/" in plain or ".svc" in plain:
             return self._path(plain, spaces)
-        (kind, sure), quoted = self._kind_beside(index), plain in self._quoted
+        (kind, sure), quoted = self._kind_beside(index), plain in self.question.quoted_names
         if not quoted and (index in self._known or plain in vocabulary().stop):
             objects = self._of_ordinary_word(index, plain, kind, spaces)
         else:

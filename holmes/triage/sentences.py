@@ -36,6 +36,7 @@ _JOINT: Final = expression(
     r"(?:(?:and|und|y|e|et|also|then|dann|luego|ensuite)\s+)?",
     re.IGNORECASE,
 )
+_NUMBERED: Final = expression(r"(?:^|(?<=[\s:;,.?!]))\(?(?:\d|[a-c])\)\s+(?=\w)")
 _NOUNS: Final = expression(
     r"(?<=\s)(?P<joint>(?:and|und|y|et)\s+(?:also\s+)?)(?:the |le |la |l'|el |die |das |den )?"
     r"(?:number|count|nombre|numero|anzahl|age|alter|edad|image|imagen|state|status|zustand|estado|etat|health"
@@ -67,6 +68,10 @@ def parts_of(text: str) -> tuple[str, ...]:
     """Return the questions in a text, or the whole text if it is one question."""
     if len(text) > _MOST_CHARACTERS or "\n" in text.strip():
         return (text,)
+    marks = [*_NUMBERED.finditer(text)]
+    if 1 < len(marks) <= _MOST_PARTS:  # "two things: 1) is web fine? 2) how many replicas may it have"
+        ends = [*(match.start() for match in marks[1:]), len(text)]
+        return tuple(text[match.end() : end].strip() for match, end in zip(marks, ends, strict=True))
     plain = "".join(folded(each)[:1] or " " for each in text)  # keeps the positions
     cuts = [match for match in _JOINT.finditer(plain) if opens_question(plain[match.end() :])]
     starts = [0, *(match.end() for match in cuts)]
@@ -106,10 +111,22 @@ def opens_question(text: str) -> bool:
 def _is_question(part: str, first: str) -> bool:
     """Return whether a part is a question of its own, and not only "and why"."""
     words = words_of(folded(part))
+    if part is not first and _names_columns(words):
+        return False
     if part is not first and _SINCE.fullmatch(folded(part).strip(" ?.!")):
         return _DATED.isdisjoint(each.name for each in sightings(words_of(folded(first))))
     fact = any(each.sense == "concept" and each.name in _SHORT for each in sightings(words))
     return len(words) + int(fact) > _LEAST_WORDS and opens_question(part)
+
+
+def _names_columns(words: tuple[str, ...]) -> bool:
+    """Return whether words only name columns of a list: "until when are they valid", "their hosts"."""
+    known, plain, at = vocabulary().columns, set[str](), 0
+    while at < len(words):
+        length = next((size for size in range(len(words) - at, 0, -1) if words[at : at + size] in known), 0)
+        plain |= set() if length else {words[at]}
+        at += length or 1
+    return len(plain) < len(words) and plain <= word_list("pronouns") | word_list("being") | word_list("possessives")
 
 
 def _by_nouns(text: str, plain: str) -> tuple[str, ...]:
@@ -125,7 +142,13 @@ def _by_nouns(text: str, plain: str) -> tuple[str, ...]:
 def _by_facts(text: str) -> tuple[str, ...]:
     """Split a question that asks for two facts of one object: "replicas and memory limit of web"."""
     words = words_of(folded(text))
-    found = [each for each in sightings(words) if each.sense == "concept" and each.name in _FACTS]
+    every = sightings(words)
+    found = [each for each in every if each.sense == "concept" and each.name in _FACTS]
+    if len(found) > 1 and not found[0].first and words[0] in word_list("openings"):  # "ok and its limit?"
+        return _by_facts(text.split(maxsplit=1)[-1])
+    nouns = [each.last for each in every if each.sense == "kind" and vocabulary().is_plural(words[each.last])]
+    if nouns and all(words[each.first : each.last + 1] in vocabulary().columns for each in found):
+        return (text,)  # "Deployments with replicas and images": columns of one list
     for one, other in pairwise(found):
         between = words[one.last + 1 : other.first]
         if one.name != other.name and between and _BETWEEN.issuperset(between) and not set("\"'`=").intersection(text):

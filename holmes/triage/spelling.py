@@ -58,9 +58,12 @@ def _names_at(text: str, tokens: Sequence[re.Match[str]], first: int, names: Nam
         between = {text[one.end() : other.start()] for one, other in pairwise(tokens[first : first + size])}
         known = [bool(names.named(part) or part in names.namespaces) for part in parts]
         named_kind = any(known) and any(each.sense == "kind" for each in sightings(parts))
-        if len(parts) < size or between != {" "} or all(known) or named_kind or vocabulary().stop & {*parts}:
+        plain = vocabulary().stop & {*parts}
+        ends = plain == {parts[-1]} and known[0] and not sightings(parts[:-1])  # "the invoice run", but not "check out"
+        if len(parts) < size or between != {" "} or all(known) or named_kind or (plain and not ends):
             continue
-        for name in dict.fromkeys((*_spellings(parts), *_spellings((*parts[:-1], parts[-1].removesuffix("s"))))):
+        spellings = (*_spellings(parts), *_spellings((*parts[:-1], parts[-1].removesuffix("s"))))
+        for name in dict.fromkeys(spellings[:1] if ends else spellings):
             if any(each.kind in _NAMEABLE for each in names.named(name)):
                 yield size, name
 

@@ -58,6 +58,8 @@ class Vocabulary:
     `phrases` maps the words of each phrase to its meanings, and `stems` the beginnings of words. `longest` is the
     largest number of words in a phrase.
 
+    `custom_kinds` maps custom kinds to words for them in other languages, and `columns` phrases to columns of lists.
+
     Words in `stop` carry no meaning here. Words in `common` are ordinary English words, which can also be names.
     """
 
@@ -65,6 +67,8 @@ class Vocabulary:
     stems: Mapping[str, tuple[tuple[Sense, str], ...]]
     longest: int
     absences: Mapping[str, frozenset[str]]
+    custom_kinds: Mapping[str, tuple[str, ...]]
+    columns: Mapping[tuple[str, ...], tuple[str, ...]]
     symptoms: tuple[Symptom, ...]
     stop: frozenset[str]
     common: frozenset[str]
@@ -134,6 +138,10 @@ def vocabulary() -> Vocabulary:
             for phrase in (*said, *(_in_words(name) if sense == "kind" else ())):
                 where = stems if str(phrase).endswith("*") else phrases
                 where.setdefault(words_of(folded(str(phrase).removesuffix("*"))), []).append((sense, name))
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for name, said in raw["columns"].items():
+        for phrase in said:
+            columns.setdefault(words_of(folded(str(phrase))), []).append(name)
     lists = {name: frozenset(words.split()) for name, words in raw["lists"].items()}
     meaningful = lists["qualifiers"]
     return Vocabulary(
@@ -141,6 +149,8 @@ def vocabulary() -> Vocabulary:
         stems={words[0]: tuple(dict.fromkeys(meant)) for words, meant in stems.items()},
         longest=max(map(len, phrases)),
         absences={name: frozenset(map(folded, said)) for name, said in raw["absences"].items()},
+        custom_kinds={name: tuple(said) for name, said in raw["custom kinds"].items()},
+        columns={words: tuple(names) for words, names in columns.items()},
         symptoms=tuple(_symptom(name, each) for name, each in raw["symptoms"].items()),
         stop=frozenset(raw["stop"].split()) | (_function_words("de", "es", "fr") - meaningful),
         common=(_function_words("en") | lists["light verbs"]) - meaningful,
