@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.filters import Filter, negated_before
@@ -25,6 +26,7 @@ _USED: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVo
 _NOT_FIELDS: Final = frozenset({"annotation", "label", "memory", "cpu"})
 """Words that other filters understand, as they do the words of `absences`."""
 _WORDS: Final[tuple[PartSense, ...]] = ("word", "aside", "value", "symptom")
+_TYPES: Final = frozenset({"type", "typ", "typs", "tipo"})
 _MOST_WORDS: Final = 3
 
 
@@ -46,7 +48,9 @@ def field_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
 
 def value_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     """Yield the filters for values of the spec or the status: "of type LoadBalancer", "volumes that are Released"."""
-    for word in asked.subject.unknown:
+    words = asked.question.words
+    typed = (word for before, word in pairwise(words) if before in _TYPES and word not in asked.subject.unknown)
+    for word in (*asked.subject.unknown, *typed):
         if any(word in _values(each) for kind in kinds for each in asked.state.of(kind)):
             for sense in _WORDS:
                 asked.ledger.take(sense, word)

@@ -284,7 +284,20 @@ def _since_fault(asked: Asked) -> FirstLook:
         return look
     changed = max((each for each in times if each.topic == "changed"), key=lambda each: each.at, default=None)
     lines = (*look.lines, _told(asked, changed)) if changed is not None else look.lines
-    return replace(look, since=written(since) if since is not None else "", lines=lines)
+    if since is None:
+        edited = next(_last_changes(asked, look.culprit), None)
+        told = f" {_told(asked, edited)}." if edited is not None else ""
+        return replace(look, summary=f"{look.summary}{told}", lines=lines)
+    return replace(look, since=written(since), lines=lines)
+
+
+def _last_changes(asked: Asked, culprit: str) -> Iterator[ObjectTime]:
+    """Yield the changes of the object at fault, the newest first: no condition of a Service tells since when."""
+    kind, _, path = culprit.partition(" ")
+    namespace, _, name = path.rpartition("/")
+    found = asked.state.get(kind, namespace, name)
+    times = times_of(asked.state, found) if found is not None else ()
+    yield from sorted((each for each in times if each.topic == "changed"), key=lambda each: -each.at)
 
 
 def _durations(asked: Asked) -> Iterator[str]:
