@@ -287,7 +287,8 @@ def _answers(question: Question, trouble: Trouble, now: float) -> bool:
     if group.is_amount:
         return question.wants_cause and (not is_about_behaviour(question) or _leaves_undone(question, group))
     weighty = group.weight != "warning" or group.share >= MOST_OF_THE_LOG
-    return not _is_calm(question) or ((group.sudden or group.always) and weighty and not group.is_end(now))
+    noticed = group.sudden or group.always or group.weight != "status"  # a proxy always has some failed requests
+    return not _is_calm(question) or (noticed and weighty and not group.is_end(now))
 
 
 def _leaves_undone(question: Question, group: LogGroup) -> bool:
