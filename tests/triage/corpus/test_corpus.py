@@ -22,7 +22,7 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("blind", "questions"): Score(cases=200, verdict_right=192, wholly_right=183, false=2),
     ("blind", "alerts"): Score(cases=86, verdict_right=83, wholly_right=83, false=0),
     ("blind", "classes"): Score(cases=198, verdict_right=190, wholly_right=180, false=3),
-    ("unseen", "questions"): Score(cases=120, verdict_right=118, wholly_right=116, false=0),
+    ("unseen", "questions"): Score(cases=120, verdict_right=118, wholly_right=115, false=0),
     ("unseen", "alerts"): Score(cases=60, verdict_right=54, wholly_right=53, false=0),
     ("unseen", "classes"): Score(cases=60, verdict_right=47, wholly_right=41, false=7),
     ("development", "questions"): Score(cases=1717, verdict_right=1717, wholly_right=1717, false=0),
