@@ -31,9 +31,9 @@ from holmes.triage.intended import (
     stoppable,
 )
 from holmes.triage.log_blame import as_told, blamed, origin_of, with_origin
+from holmes.triage.log_calls import speaks_of_call
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_feeds import stopped_feed
-from holmes.triage.log_following import speaks_of_call
 from holmes.triage.log_links import links_in_logs, name_servers
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of

@@ -52,8 +52,11 @@ def is_outdated(asked: Asked, incident: Incident) -> bool:
 def _is_of_other_setting(asked: Asked, incident: Incident) -> bool:
     """Return whether an incident is that pods are older than their settings, and the question is about none of these.
 
-    Old values explain old content and what a setting is about, but not why something else is slow.
+    Old values explain old content and what a setting is about, but not why something else is slow. A question that
+    speaks of a ConfigMap or Secret is about settings.
     """
+    if not {"ConfigMap", "Secret"}.isdisjoint(asked.question.kinds):
+        return False
     pod = asked.state.find(incident.findings[0].subject) if incident.findings[0].rule_id == OUTDATED_PODS else None
     stale = stale_settings(asked.state, pod) if pod is not None else ()
     return pod is not None and not any(concerns(asked, each.ref) for each in stale)

@@ -24,6 +24,7 @@ from holmes.triage.log_actors import (
     new_client,
     records_of,
 )
+from holmes.triage.log_calls import OWN, speaks_of_call
 from holmes.triage.log_links import behind_service, name_servers, named_services, own_services
 from holmes.triage.log_queues import idle_consumer, stopped_client
 from holmes.triage.log_reasons import EXPIRED
@@ -41,7 +42,6 @@ from holmes.triage.log_troubles import HOST, REACHED, troubles_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.diagnosis.facts.log_groups import LogGroup
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_reasons import Reason
@@ -53,12 +53,6 @@ _EARLIER_SECONDS: Final = 3_600.0
 _LATER_SECONDS: Final = 180.0
 _SHORTLY_SECONDS: Final = 600.0
 _SOON_SECONDS: Final = 60.0
-_OWN: Final[frozenset[LineKind | None]] = frozenset({
-    "crash", "module missing", "configuration missing", "configuration invalid", "file missing", "port in use",
-    "architecture", "read only file system",
-})  # fmt: skip
-"""Kinds that speak of the workload itself, unless the lines name a Service."""
-"""Kinds of which the client that a server rejects can be the reason."""
 _REFUSED_BY_SERVER: Final = re.compile(
     r"(?i)\btoo many (?:clients|connections)\b|\bconnection slots\b|\bmax(?:imum)? number of clients\b"
     r"|\bconnection limit exceeded\b"
@@ -75,23 +69,6 @@ _KEPT: Final = re.compile(
     r"|\brequeue[ds]?\b|\bredeliver(?:y|ed)\b|\bunacked\b"
 )
 """Words about what a client keeps on a server or gives back to it."""
-_CALL: Final = re.compile(
-    r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?:(?i:"
-    r"request(?:s|ed|ing)?|respon(?:ses?|d(?:s|ed|ing)?)|answer(?:s|ed|ing)?|repl(?:y|ies|ied)|calling|calls? to|g?rpc"
-    r"|quer(?:y|ies|ied|ying)|fetch(?:e[ds]|ing)?|lookups?|upstreams?|backends?|remote|peers?|servers?"
-    r"|(?:re|dis)?connect(?:s|ed|ing|ions?)?|time-?outs?|tim(?:ed|ing) out|deadlines?|wait(?:s|ed|ing)?|slow"
-    r"|retr(?:y|ies|ied|ying)|g(?:iving|ave) up|sen[dt]|sends|sending|receiv(?:e[ds]?|ing)|publish(?:e[ds]|ing)?"
-    r"|consum(?:e[ds]?|ing)|queues?|queued|stor(?:e[ds]?|ing)|write|writing|written|commit(?:s|ted|ting)?|insert(?:s|ed|ing)?"
-    r"|transactions?|leases?|(?:dead)?lock(?:s|ed|ing)?|sql|redis|caches?|refus(?:e[ds]?|al)|reject(?:s|ed|ions?)?"
-    r"|den(?:y|ied|ies)|(?:un|not )available|exceeded)"
-    r"|SELECT|UPDATE|DELETE)(?![a-z]|_?[Ii]d\b)"
-    r"|://|(?i:\b(?:status|code|answered|returned|got|http(?:/[\d.]+)?)|->)\W{0,3}[45]\d\d\b"
-)
-"""Words about a call of another program, its answer, or what is kept there: data, a queue or a lock.
-
-They are whole words or parts of a name such as `ReadTimeoutError`, so `runtime`, `most recent call last` and the field
-`request_id` say nothing.
-"""
 _CLOCK: Final = re.compile(r"(?i)\b(?:clock|time|ntp|chrony)\b")
 _REJECTS: Final = re.compile(
     r"(?i)(?:\bstatus|\bcode|\bhttp(?:/[\d.]+)?|\banswered|\breturned|->|\bgot)\W{0,3}40[13]\b"
@@ -166,13 +143,6 @@ def _to_troubled_server(state: ClusterState, way: Way, named: tuple[ObjectRef, .
         if deeper is not None:
             return _at_server(state, way, deeper, service)
     return None
-
-
-def speaks_of_call(trouble: Trouble) -> bool:
-    """Return whether the lines can be about another server. An error that a program finds in its own data is not."""
-    group = trouble.group
-    own = (group.kind is None and group.weight == "error" and not group.detail) or group.kind in _OWN
-    return not own or _CALL.search(group.record) is not None
 
 
 def _to_quiet_server(state: ClusterState, way: Way, service: ObjectRef) -> Way:
@@ -306,7 +276,7 @@ def _works(state: ClusterState, trouble: Trouble) -> bool:
 
 def _configured(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
     """Return the Services that the workload is configured to use, unless the lines speak of the workload itself."""
-    if trouble.group.kind in _OWN:
+    if trouble.group.kind in OWN:
         return ()
     return tuple(dict.fromkeys(use.service for use, _ in workload_hosts(state, trouble.workload)))
 

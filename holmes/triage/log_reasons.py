@@ -67,7 +67,7 @@ def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the setting or the object that explains the trouble."""
     found = (
         _unset_variable(state, trouble),
-        _rejected_since_edit(state, trouble),
+        rejected_since_edit(state, trouble),
         _expired_certificate(state, trouble),
         _old_host(state, trouble) if trouble.group.kind == "unknown host" else None,
         _experiment(state, trouble),
@@ -77,7 +77,7 @@ def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
     return next((each for each in found if each is not None), None)
 
 
-def _rejected_since_edit(state: ClusterState, trouble: Trouble) -> Reason | None:
+def rejected_since_edit(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the old setting that a server rejects, if the rejections began near its edit and name no other one."""
     reason = _older_than_its_setting(state, trouble.workload) if trouble.group.kind in CREDENTIALS else None
     setting = state.find(reason.culprit) if reason is not None else None

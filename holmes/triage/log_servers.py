@@ -12,7 +12,7 @@ from holmes.diagnosis.facts.status import pod_ready
 from holmes.kubernetes.fields import children, integer, moment, text, written
 from holmes.triage.log_actors import records_of
 from holmes.triage.log_links import behind_service, failing_name_servers, name_servers
-from holmes.triage.log_reasons import Reason
+from holmes.triage.log_reasons import Reason, rejected_since_edit
 from holmes.triage.log_troubles import REACHED
 from holmes.triage.recent_changes import changes_of, shares_identifier, told_change
 
@@ -129,9 +129,10 @@ def changed_server(
 ) -> tuple[ObjectRef | None, Reason | None]:
     """Return the workload behind a Service that was started or changed just before its client's trouble began.
 
-    If the lines do not name the Service, a change that its log tells counts only if both speak of the same thing.
+    If the lines do not name the Service, a change that its log tells counts only if both speak of the same thing. A
+    server that rejects the old credentials of a client does what it should.
     """
-    if not last.group.sudden:
+    if not last.group.sudden or rejected_since_edit(state, last) is not None:
         return None, None
     for workload in behind_service(state, service):
         for what, at in changes_of(state, workload) if _depends(last) else ():

@@ -22,7 +22,9 @@ TABLE: Final = yaml.safe_load((Path(__file__).parent / "expressions.yaml").read_
 BY_CORPUS: Final = {"line_kinds", "line_patterns", "logs"}
 BY_FIELDS: Final = {"custom_health", "custom_links", "custom_reasons"}
 """Modules whose expressions read fields of custom resources, not text."""
-OF_ANSWERS: Final = ("log_feeds", "log_floods", "log_following", "log_policies", "log_queues", "recent_changes")
+OF_ANSWERS: Final = (
+    "log_calls", "log_feeds", "log_floods", "log_following", "log_policies", "log_queues", "recent_changes",
+)  # fmt: skip
 """Modules of the answers whose expressions decide who is at fault by the text of a log line."""
 BY_ROWS: Final = ("edges._KINDS", "pods_images._COMPILED", "unscheduled._REASONS", "admission._KNOWN")
 """Ordered alternatives. The first that matches decides, so the rows of tests/diagnosis/rows test them."""
