@@ -25,10 +25,10 @@ def mask_process(redactor: Redactor | None) -> None:
     """
     mask_errors(text_mask(redactor))
     if redactor is not None:
-        _mask_logs(redactor)
+        mask_logs(redactor)
 
 
-def _mask_logs(redactor: Redactor) -> None:
+def mask_logs(redactor: Redactor) -> None:
     """Mask secrets in all later log messages. Repeated calls have no effect."""
     handlers = [*logging.getLogger().handlers, *([logging.lastResort] if logging.lastResort else [])]
     for handler in handlers:
