@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.container_settings import cannot_come
+from holmes.diagnosis.facts.awaited import cannot_come
 from holmes.diagnosis.facts.crashes import began, crashes_of, restarts, said, unhealthy
 from holmes.diagnosis.facts.edges import host_uses
 from holmes.diagnosis.facts.evidence import event, owner_words, spec_field, value
@@ -202,17 +202,21 @@ def _probe_evidence(
         yield event(events[-1])
 
 
+_SET_GATE_GRACES: Final = 2
+_ABSENT_GATE_GRACES: Final = 1
+"""A controller that works writes the condition first and makes it True later. An absent condition has no controller."""
+
+
 def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
     """Report readiness gates whose condition is not True although all containers are ready."""
     if text(pod.condition("ContainersReady"), "status") != "True" or pod_ready(pod):
         return
     since = moment(text(pod.condition("ContainersReady"), "lastTransitionTime")) or pod.created
-    if state.now - since < 2 * state.patience_seconds:
-        return
     for index, gate in enumerate(pod.children("spec", "readinessGates")):
         kind = text(gate, "conditionType")
         condition = pod.condition(kind)
-        if not kind or text(condition, "status") == "True":
+        graces = _SET_GATE_GRACES if condition else _ABSENT_GATE_GRACES
+        if not kind or text(condition, "status") == "True" or state.now - since < graces * state.patience_seconds:
             continue
         status = text(condition, "status") or "missing"
         yield Fault(
