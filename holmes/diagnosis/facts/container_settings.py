@@ -181,7 +181,14 @@ def _named_file(words: frozenset[str], container: Container, state: ClusterState
             said = f"{files[0]} is the key {missing} of {found.ref}"
             return Blamed(evidence=value(found, f"data.{missing}", content), words=said, culprit=found.ref)
         said = f"{found.ref} is mounted at {folder} and has no key {missing}{hint(missing, keys)}"
-        return Blamed(evidence=value(found, DATA_KEYS, keys[:_MOST_KEYS]), words=said, culprit=found.ref)
+        near = nearest(missing, keys)
+        step = f"Rename the key {near} of {found.ref} to {missing}, or map it to this path with items of the volume."
+        return Blamed(
+            evidence=value(found, DATA_KEYS, keys[:_MOST_KEYS]),
+            words=said,
+            culprit=found.ref,
+            fix=instruction(found.ref, step) if near else None,
+        )
     return None
 
 

@@ -36,7 +36,7 @@ _APIS: Final = (
     (re.compile(r"custom metrics API|custom\.metrics\.k8s\.io", re.IGNORECASE), "v1beta1.custom.metrics.k8s.io"),
     (re.compile(r"resource metrics API|metrics\.k8s\.io", re.IGNORECASE), _RESOURCE_API),
 )
-_NO_SUCH_API: Final = re.compile(r"the server could not find the requested resource", re.IGNORECASE)
+_NO_SUCH_API: Final = "the server could not find the requested resource"
 """The answer of an API server that serves no such API. Waiting does not change it."""
 _UNREADY: Final = re.compile(r"no metrics returned|did not receive metrics|might be unready", re.IGNORECASE)
 _OTHER_RULES: Final = frozenset({"ScalingDisabled", "AmbiguousSelector"})
@@ -132,7 +132,7 @@ def _source(
             continue
         api = state.get("APIService", "", name)
         if api is None:
-            if _NO_SUCH_API.search(message) is not None:
+            if _NO_SUCH_API in message:
                 return ObjectRef(kind="APIService", name=name), (), 0
             absent = state.is_missing("APIService", "", name)
             return (ObjectRef(kind="APIService", name=name) if absent else None), (), 1 if absent else _PATIENCE_GRACES
