@@ -22,7 +22,7 @@ from holmes.kubernetes.kinds import WORKLOADS
 from holmes.values.findings import SEVERITIES, Incident, ObjectRef
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -186,20 +186,33 @@ def _incident(causes: list[Finding], symptoms: list[Finding], links: _Links, sta
     severity = min((finding.severity for finding in everything), key=SEVERITIES.index)
     since = min((finding.since for finding in everything if finding.since), default="")
     changes = _changes(first, links, state, since) if severity != "info" else ()
+    beside = tuple(_beside(causes))
     return Incident(
         id=_incident_id(first),
         severity=severity,
         title=first.title,
         culprit=first.culprit,
-        cause=first.cause,
+        cause="; besides, ".join((first.cause, *(each.cause for each in beside))),
         findings=tuple(causes),
         symptoms=tuple(symptoms),
         affected=tuple(sorted(affected)),
         affected_pods=_affected_pods(affected, everything, state),
         since=since,
         changed_before=changes,
-        fix=_fix(first, changes, state),
+        fix=(*_fix(first, changes, state), *(step for each in beside for step in each.fix)),
     )
+
+
+def _beside(causes: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield the causes that are wrong fields of the same object, so that the fix of the first one leaves them."""
+    first = causes[0]
+    patched = {each.path for each in first.fix if each.kind == "patch"}
+    for other in causes[1:] if patched else ():
+        paths = {each.path for each in other.fix if each.kind == "patch"}
+        own = other.subject == first.subject and all(each.object == first.culprit for each in other.fix)
+        if own and paths and not paths & patched and other.severity == first.severity:
+            patched |= paths
+            yield other
 
 
 def _fix(first: Finding, changes: Iterable[Change], state: ClusterState) -> tuple[FixStep, ...]:

@@ -9,6 +9,7 @@
       says: ["exit code 1", "CrashLoopBackOff"]  # must appear in title, cause, evidence or next check
       never_says: ["does not exist"]             # optional: must appear in none of them
       role: cause                                # optional
+      fixes: ["/spec/replicas"]                  # optional: must appear in the steps of the fix; [] means no step
       because: ["Service shop/cart"]             # optional: must be among the finding's `because`
       namespaces: [shop]                         # optional: the namespaces that were read; default all
       gaps: ["Secret"]                           # optional: kinds that could not be read
@@ -46,6 +47,7 @@ ROWS: Final = Path(__file__).parent / "rows"
 NOW: Final = moment("2026-11-22T05:00:00Z") or 0.0
 _KNOWN: Final = {
     "case", "fires", "culprit", "subject", "says", "never_says", "role", "severity", "because", "namespaces", "gaps",
+    "fixes",
 }  # fmt: skip
 _CLUSTER: Final = {"objects", "events", "logs"}
 _WITHOUT_NAMESPACE: Final = frozenset(kind.name for kind in KINDS if not kind.namespaced)
@@ -64,6 +66,7 @@ class RowCase:
     role: str
     severity: str
     because: tuple[str, ...]
+    fixes: tuple[str, ...] | None
     state: ClusterState
 
 
@@ -96,6 +99,7 @@ def _case(rule_id: str, raw: Mapping[str, Any]) -> RowCase:
         role=raw.get("role", ""),
         severity=raw.get("severity", ""),
         because=tuple(raw.get("because", ())),
+        fixes=tuple(raw["fixes"]) if "fixes" in raw else None,
         state=state_of(raw),
     )
 

@@ -10,7 +10,7 @@ import yaml
 
 from holmes.diagnosis.incidents import incidents_of
 from holmes.kubernetes.cluster_state import ClusterState
-from holmes.values.findings import Evidence, Finding, Incident, ObjectRef
+from holmes.values.findings import Evidence, Finding, FixStep, Incident, ObjectRef
 from tests.diagnosis.row_cases import state_of
 
 SHOP: dict[str, Any] = yaml.safe_load(
@@ -153,3 +153,24 @@ def test_the_id_is_the_same_when_other_pods_show_the_fault_and_differs_between_c
 
     assert first.id == again.id
     assert first.id != another.id
+
+
+def _patch(path: str) -> FixStep:
+    return FixStep(kind="patch", object=SETTINGS, path=path, action='"right"')
+
+
+def test_two_wrong_fields_of_one_object_are_both_named_and_both_fixed() -> None:
+    first, other = finding("I02a", SETTINGS, fix=(_patch("/a"),)), finding("I02b", SETTINGS, fix=(_patch("/b"),))
+    (incident,) = incidents_of([first, other], shop())
+
+    assert incident.cause == "cause of I02a; besides, cause of I02b"
+    assert [step.path for step in incident.fix] == ["/a", "/b"]
+
+
+def test_another_cause_that_the_same_fix_removes_or_that_another_subject_shows_is_not_named() -> None:
+    first, same = finding("I02a", SETTINGS, fix=(_patch("/a"),)), finding("I02b", SETTINGS, fix=(_patch("/a"),))
+    elsewhere = finding("P01", CART_POD, SETTINGS, fix=(_patch("/b"),))
+    (incident,) = incidents_of([first, same, elsewhere], shop())
+
+    assert incident.cause == "cause of I02a"
+    assert [step.path for step in incident.fix] == ["/a"]

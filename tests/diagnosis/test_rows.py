@@ -35,6 +35,10 @@ def test_a_rule_fires_on_its_fault_and_not_on_what_only_looks_like_it(case: RowC
         assert words in said, f"does not say {words!r}: {said}"
     for words in case.never_says:
         assert words not in said, f"says {words!r}: {said}"
+    steps = "\n".join(f"{step.object} {step.path} {step.action}" for step in finding.fix)
+    for words in case.fixes or ():
+        assert words in steps, f"does not fix {words!r}: {steps}"
+    assert case.fixes != () or not finding.fix, f"fixes: {steps}"
     for ref in case.because:
         assert ref in {str(each) for each in finding.because}
     assert finding.evidence

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.fixes import instruction
 from holmes.diagnosis.facts.templates import workloads_behind
 from holmes.diagnosis.facts.typos import hint
 from holmes.kubernetes.cluster_state import once_per_state
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Severity
+    from holmes.values.findings import FixStep, Severity
     from holmes.values.json_types import JsonObject
 
 
@@ -132,6 +133,13 @@ def _idle_behind(state: ClusterState, service: ClusterObject) -> str:
     """Return the workloads behind a Service that are scaled to zero, as the end of a sentence, or an empty string."""
     idle = [str(each.ref) for each in workloads_behind(state, service) if each.at("spec", "replicas") == 0]
     return f", because {' and '.join(idle)} behind it is scaled to zero" if idle else ""
+
+
+def unblocked(webhook: Webhook) -> FixStep:
+    """Say how requests pass a webhook again. Whether its checks may be left out is for a person to decide."""
+    target, configuration = webhook.service or "the server that it calls", webhook.configuration.ref
+    sentence = f"Repair {target}, or, if pods may be created without this check meanwhile, set {webhook.path}"
+    return instruction(configuration, f"{sentence}.failurePolicy of {configuration} to Ignore.")
 
 
 def backends(state: ClusterState, webhook: Webhook) -> tuple[ObjectRef, ...]:

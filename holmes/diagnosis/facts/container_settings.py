@@ -1,22 +1,19 @@
-"""Finds the setting that a failing container reports as wrong, and the Services that an init container waits for."""
+"""Finds the setting that a failing container reports as wrong."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.changes import ABSENT, last_rollout
-from holmes.diagnosis.facts.edges import failures, host_uses
 from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optional, value
+from holmes.diagnosis.facts.fixes import corrected, instruction
 from holmes.diagnosis.facts.host_mentions import mentions
-from holmes.diagnosis.facts.object_mentions import existing_in
 from holmes.diagnosis.facts.pods import container_field
 from holmes.diagnosis.facts.references import DATA_KEYS
-from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.typos import hint, nearest
-from holmes.kubernetes.fields import child, children, matches_map, text, text_map, texts
+from holmes.kubernetes.fields import child, children, text, text_map, texts
 from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 from holmes.values.texts import excerpt
@@ -24,11 +21,11 @@ from holmes.values.texts import excerpt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.logs import LastWords, LogSignature
+    from holmes.diagnosis.facts.logs import LogSignature
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence
+    from holmes.values.findings import Evidence, FixStep
     from holmes.values.json_types import JsonObject
 
 
@@ -57,12 +54,13 @@ class Blamed:
     """A setting that a log line reports as wrong.
 
     `evidence` contains the field and value of the setting, and `words` describes the setting. `culprit` is the
-    ConfigMap that contains the setting, or None.
+    ConfigMap that contains the setting, or None. `fix` corrects the setting if the right value is known.
     """
 
     evidence: Evidence
     words: str
     culprit: ObjectRef | None = None
+    fix: FixStep | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +181,14 @@ def _named_file(words: frozenset[str], container: Container, state: ClusterState
             said = f"{files[0]} is the key {missing} of {found.ref}"
             return Blamed(evidence=value(found, f"data.{missing}", content), words=said, culprit=found.ref)
         said = f"{found.ref} is mounted at {folder} and has no key {missing}{hint(missing, keys)}"
-        return Blamed(evidence=value(found, DATA_KEYS, keys[:_MOST_KEYS]), words=said, culprit=found.ref)
+        near = nearest(missing, keys)
+        step = f"Rename the key {near} of {found.ref} to {missing}, or map it to this path with items of the volume."
+        return Blamed(
+            evidence=value(found, DATA_KEYS, keys[:_MOST_KEYS]),
+            words=said,
+            culprit=found.ref,
+            fix=instruction(found.ref, step) if near else None,
+        )
     return None
 
 
@@ -199,7 +204,7 @@ def _absent_variable(
     removed = _removed(wanted, container, state)
     if removed is not None:
         return removed
-    source = _source_of_all(wanted, container, state)
+    source = _source_of_all(wanted, container, state) or _prefixed_secret(wanted, container, state)
     if source is not None:
         return source
     evidence = container_field(container, state, "env")
@@ -235,7 +240,7 @@ def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Bl
 
     The ConfigMap must contain a similar key or must have been changed after the pod was created.
     """
-    for source in children(container.spec, "envFrom"):
+    for index, source in enumerate(children(container.spec, "envFrom")):
         found = state.get("ConfigMap", container.pod.namespace, text(source, "configMapRef", "name"))
         if found is None:
             continue
@@ -244,14 +249,30 @@ def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Bl
         if prefix and wanted in keys:
             said = f"{found.ref} has the key {wanted}, but envFrom adds the prefix {prefix}, so the variable is "
             said += f"{prefix}{wanted}"
-            return Blamed(
-                evidence=value(container.pod, f"{container.spec_path}.envFrom", f"prefix {prefix}"), words=said
-            )
+            proof = container_field(container, state, f"envFrom[{index}].prefix")
+            return Blamed(evidence=proof, words=said, fix=corrected(proof, ""))
         if near is not None or edited_at(found) > container.pod.created:
             shown = ", ".join(keys[:_MOST_KEYS])
             said = f"the container reads its variables from {found.ref}, which has no key {wanted}"
             said += f"; the closest existing key is {near}" if near else ""
             return Blamed(evidence=value(found, DATA_KEYS, shown), words=said, culprit=found.ref)
+    return None
+
+
+def _prefixed_secret(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
+    """Return the prefix that `envFrom` puts before each key of a Secret if it is the beginning of `wanted`, or None.
+
+    The keys of Secrets are not read, but the variable would be set if the Secret had its name without the prefix.
+    """
+    for index, source in enumerate(children(container.spec, "envFrom")):
+        prefix, name = text(source, "prefix"), text(source, "secretRef", "name")
+        if prefix and name and wanted.startswith(prefix) and wanted != prefix:
+            ref = ObjectRef(kind="Secret", namespace=container.pod.namespace, name=name)
+            said = f"envFrom puts the prefix {prefix} before each key of {ref}, so only its key "
+            said += f"{wanted.removeprefix(prefix)} would become {wanted}, and a key {wanted} becomes {prefix}{wanted}"
+            proof = container_field(container, state, f"envFrom[{index}].prefix")
+            step = f"Remove {proof.path} if {ref} has the key {wanted}, or rename the key in the Secret."
+            return Blamed(evidence=proof, words=said, fix=instruction(proof.object, step))
     return None
 
 
@@ -314,87 +335,3 @@ def _from_config_map(name: str, key: str, content: str, found: ClusterObject) ->
         words=f"{name} is {shown!r}, the key {key} of {found.ref}",
         config_map=found.ref,
     )
-
-
-_LOOKED_UP: Final = expression(
-    r"(?:\bnslookup|\bgetent a?hosts|\bdig|\bping(?: -\S{1,9})*|\bnc(?: -\S{1,9}| \d{1,3}(?= ))*|\btelnet) "
-    r"([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)(?![\w.-])"
-)
-_LINK: Final = expression(r"\$\{?(([A-Z][A-Z0-9_]{0,62})_SERVICE_(?:HOST|PORT))\b")
-_LONGEST_SCRIPT: Final = 10_000
-_UNSERVED: Final[WeakKeyDictionary[ClusterState, dict[ObjectRef, bool]]] = WeakKeyDictionary()
-
-
-def awaited_services(
-    container: Container, words: LastWords | None, state: ClusterState, *, certain: bool
-) -> tuple[ObjectRef, ...]:
-    """Return the Services that are mentioned in the container's command, variables or log.
-
-    The Services might not exist. If `certain` is true, Services in variables that the command does not use are
-    excluded, because the application may use them only later.
-    """
-    pod, script = container.pod, _script(container, only_used=certain)
-    services = {use.service: None for use in host_uses(script, pod.namespace, state)}
-    for name in (*_LOOKED_UP.findall(script[:_LONGEST_SCRIPT]), *_linked(container, script[:_LONGEST_SCRIPT])):
-        services[ObjectRef(kind="Service", namespace=pod.namespace, name=name)] = None
-    for service, failed in failures(state).items():
-        if any(each.blocks and each.pod is pod for each in failed):
-            services[service] = None
-    told = words.blamed if words else ()
-    services |= dict.fromkeys(each for each in told if each.kind == "Service")
-    aliases = {name for alias in pod.children("spec", "hostAliases") for name in texts(alias, "hostnames")}
-    return tuple(each for each in services if each.name not in aliases)
-
-
-def awaited_objects(container: Container, words: LastWords | None, state: ClusterState) -> tuple[ObjectRef, ...]:
-    """Return the objects other than Services that kubectl in the container's command, or its log, waits for."""
-    script = _script(container, only_used=True)[:_LONGEST_SCRIPT]
-    said = (script if "kubectl" in script else "", *(each.line for each in (words.signatures if words else ())))
-    found = (ref for line in said for ref in existing_in(line, container.pod.namespace, state))
-    return tuple(dict.fromkeys(ref for ref in found if ref.kind != "Service"))
-
-
-def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -> bool:
-    """Return whether the Service does not exist, or none of its pods is ready after the grace period.
-
-    Returns False if the Service selects the container's own pod, because the readiness of that pod depends on the
-    container.
-    """
-    if state.is_missing("Service", service.namespace, service.name):
-        return True
-    found = state.find(service)
-    selector = text_map(found.body, "spec", "selector") if found is not None else {}
-    if found is None or not selector or found.boolean("spec", "publishNotReadyAddresses"):
-        return False
-    if found.namespace == container.pod.namespace and matches_map(selector, container.pod.labels):
-        return False
-    known = _UNSERVED.setdefault(state, {})
-    if service not in known:
-        pods = state.selected("Pod", service.namespace, selector)
-        waited = all(not pod_ready(pod) and state.age_seconds(pod) >= state.grace_seconds for pod in pods)
-        known[service] = state.covers("Pod", service.namespace) and waited
-    return known[service]
-
-
-def _script(container: Container, *, only_used: bool) -> str:
-    """Return the command, arguments and variables of the container as one string.
-
-    If `only_used` is true, variables that the command does not use are omitted.
-    """
-    script = " ".join((*texts(container.spec, "command"), *texts(container.spec, "args")))
-    variables = [(text(each, "name"), text(each, "value")) for each in children(container.spec, "env")]
-    used = (f"{name}={value}" for name, value in variables if not only_used or (name and name in script))
-    return "\n".join((script, *used))
-
-
-def _linked(container: Container, script: str) -> Iterator[str]:
-    """Yield the Services to which variables such as `$ORDERS_DB_SERVICE_HOST` refer.
-
-    The kubelet sets these variables for existing Services.
-    """
-    own = {text(each, "name") for each in children(container.spec, "env")}
-    if children(container.spec, "envFrom"):
-        return
-    for variable, name in _LINK.findall(script):
-        if variable not in own and name != "KUBERNETES":
-            yield name.lower().replace("_", "-")

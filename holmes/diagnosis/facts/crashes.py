@@ -299,6 +299,7 @@ def crash_fault(crash: Crash, state: ClusterState, severity: Severity) -> Fault:
         because=words.blamed if words else (),
         since=began(crash, state),
         logs=wanted_logs(container),
+        fix=(blamed.fix if blamed else None,),
     )
 
 

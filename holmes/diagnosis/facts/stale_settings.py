@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.diagnosis.facts.evidence import edited_at
+from holmes.diagnosis.facts.fixes import command, restarted
 from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.references import references_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.references import Reference
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import ObjectRef
+    from holmes.values.findings import FixStep, ObjectRef
     from holmes.values.json_types import JsonObject
 
 
@@ -77,6 +78,7 @@ class OldHost:
     words: str
     path: str
     value: str
+    fix: FixStep | None
 
 
 def old_host(state: ClusterState, pod: ClusterObject, host: str) -> OldHost | None:
@@ -86,12 +88,24 @@ def old_host(state: ClusterState, pod: ClusterObject, host: str) -> OldHost | No
         return None
     if workload.boolean("spec", "paused"):
         words = f"the rollout of {workload.ref} is paused (spec.paused), so its pods still have an older template"
-        return OldHost(culprit=workload.ref, words=words, path="spec.paused", value="true")
+        return OldHost(
+            culprit=workload.ref,
+            words=words,
+            path="spec.paused",
+            value="true",
+            fix=command(workload.ref, "rollout", "resume", ""),
+        )
     stale = next(stale_settings(state, pod), None)
     if stale is None:
         return None
     words = f"{stale.ref} was changed at {written(stale.edited)}, after its containers started, which {stale.reading}"
-    return OldHost(culprit=stale.ref, words=words, path="metadata.managedFields", value=written(stale.edited))
+    return OldHost(
+        culprit=stale.ref,
+        words=words,
+        path="metadata.managedFields",
+        value=written(stale.edited),
+        fix=restarted(workload.ref),
+    )
 
 
 def _started(pod: ClusterObject) -> float:

@@ -47,10 +47,23 @@ def start_of(state: ClusterState, pod: ClusterObject) -> Start | None:
         until = node.last + NODE_GRACES * state.patience_seconds
         words = f"{pod.ref} waits for a new node ({node.message}), which may take until {written(until)}"
         return Start(words=words, until=until)
+    gate = _absent_gate(state, pod)
+    if gate:
+        return Start(words=f"all containers of {pod.ref} are ready, but its readiness gate {gate} is not set yet")
     if pull is not None:
         words = f"the node has been pulling the image of {pod.ref} for {duration(state.now - pull.last)}"
         return Start(words=words)
     return None
+
+
+def _absent_gate(state: ClusterState, pod: ClusterObject) -> str:
+    """Return a readiness gate without a condition that a controller may still write, or an empty string."""
+    ready = pod.condition("ContainersReady")
+    since = moment(text(ready, "lastTransitionTime")) or pod.created
+    if text(ready, "status") != "True" or state.now - since >= state.patience_seconds:
+        return ""
+    gates = (text(each, "conditionType") for each in pod.children("spec", "readinessGates"))
+    return next((gate for gate in gates if not pod.condition(gate)), "")
 
 
 def _pull_of(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:

@@ -81,14 +81,17 @@ class Piece:
 class Unscheduled:
     """A pod that is waiting for a node.
 
-    `pieces` contains the reasons, the main reason first. `since` is in seconds since the epoch. `autoscaler` is the
-    event in which an autoscaler refused to add a node, or requested one that did not come.
+    `pieces` contains the reasons, the main reason first, and `later` those that the scheduler gives only since another
+    reason. `since` is in seconds since the epoch. `autoscaler` is the event in which an autoscaler refused to add a
+    node, or requested one that did not come. `first` is the event with the reason of the beginning if it still holds.
     """
 
     pod: ClusterObject
     message: str
     pieces: tuple[Piece, ...]
+    later: tuple[Piece, ...]
     proof: Evidence
+    first: ClusterEvent | None
     since: float | None
     autoscaler: ClusterEvent | None
 
@@ -101,6 +104,8 @@ class Unscheduled:
         """The other reasons with their numbers of nodes, and why no node is added, as the end of a sentence."""
         counted = [f"{piece.count} {piece.text}" for piece in self.pieces[1:] if piece.count]
         rest = f"; of the other nodes, {', '.join(counted)}" if counted and self.main.count else ""
+        if self.later:
+            rest += f"; the scheduler meanwhile reports as well: {', '.join(_counted(each) for each in self.later)}"
         if self.autoscaler is None:
             return rest
         came = "the requested node has not come" if self.autoscaler.reason in _SCALING else "no node is added"
@@ -108,8 +113,13 @@ class Unscheduled:
 
     @property
     def proofs(self) -> tuple[Evidence, ...]:
-        """The message of the scheduler, and that of the autoscaler."""
-        return (self.proof, *((evidence.event(self.autoscaler),) if self.autoscaler is not None else ()))
+        """The messages of the scheduler, and that of the autoscaler."""
+        told = (each for each in (self.first, self.autoscaler) if each is not None)
+        return (self.proof, *map(evidence.event, told))
+
+
+def _counted(piece: Piece) -> str:
+    return f"{piece.count} {piece.text}" if piece.count else piece.text
 
 
 def unscheduled_for(state: ClusterState, reason: Reason) -> Iterator[Unscheduled]:
@@ -148,14 +158,44 @@ def _unscheduled(state: ClusterState, pod: ClusterObject, told: str) -> Unschedu
         message, proof = events[-1].message, evidence.event(events[-1])
     pieces = sorted(pieces_of(message), key=lambda piece: _weight(state, pod, piece))
     pieces = pieces or [Piece(count=0, text=message, reason="other")]
+    first, standing = _from_the_beginning(state, pod, events, {each.reason for each in pieces})
     return Unscheduled(
         pod=pod,
         message=message,
-        pieces=tuple(pieces),
+        pieces=standing or tuple(pieces),
+        later=tuple(pieces) if standing else (),
         proof=proof,
+        first=first,
         since=moment(text(pod.condition("PodScheduled"), "lastTransitionTime")) or pod.created or None,
         autoscaler=_last_of_autoscaler(state, pod) if pieces[0].reason in _OF_NODES else None,
     )
+
+
+def _from_the_beginning(
+    state: ClusterState, pod: ClusterObject, events: Sequence[ClusterEvent], named: set[Reason]
+) -> tuple[ClusterEvent | None, tuple[Piece, ...]]:
+    """Return the first event of the scheduler and its reasons that still hold but are hidden by a newer obstacle.
+
+    The scheduler names only the first check that a node fails, and it checks taints before labels and resources. A
+    taint that came later hides the reason why the pod waits since before.
+    """
+    first = min(events, key=lambda each: each.first, default=None)
+    told = tuple(pieces_of(first.message)) if first is not None else ()
+    if first is None or not state.covers("Node") or named & {each.reason for each in told}:
+        return None, ()
+    standing = tuple(each for each in told if _still_holds(state, pod, each))
+    return (first, standing) if standing else (None, ())
+
+
+def _still_holds(state: ClusterState, pod: ClusterObject, piece: Piece) -> bool:
+    """Return whether no node has the labels or the resources that the scheduler missed earlier."""
+    spec = child(pod.body, "spec")
+    chosen = [node for node in state.of("Node") if chooses(spec, node)]
+    if piece.reason == "selector":
+        return not chosen
+    if piece.reason != "resources" or piece.resource in {"", "pods"} or not chosen:
+        return False
+    return not any(_has_room(state, pod, node, piece.resource) for node in chosen)
 
 
 def waiting_severity(state: ClusterState, pod: ClusterObject) -> Severity:

@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.admission import (
     WEBHOOK_FAILED,
     backends,
     refused_with,
+    unblocked,
     webhooks,
 )
 from holmes.diagnosis.facts.templates import template_of, workloads_behind
@@ -57,6 +58,7 @@ def webhook_outage(state: ClusterState) -> Iterator[Fault]:
             f"called because {trouble}",
             evidence=webhook.evidence(state),
             next_check=f"kubectl get {webhook.configuration.kind.lower()} {webhook.configuration.name} -o yaml",
+            fix=(unblocked(webhook),),
             because=backends(state, webhook),
         )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence
+    from holmes.values.findings import Evidence, FixStep
     from holmes.values.json_types import JsonObject
 
 _MEASURED: Final = ("resource", "containerResource")
@@ -30,11 +30,14 @@ _OWN_KINDS: Final = frozenset(kind.name for kind in KINDS)
 _NO_REQUEST: Final = re.compile(
     r"missing request for (?P<resource>[\w-]+)(?: in container (?P<container>\S+))?", re.IGNORECASE
 )
+_RESOURCE_API: Final = "v1beta1.metrics.k8s.io"
 _APIS: Final = (
     (re.compile(r"external metrics API|external\.metrics\.k8s\.io", re.IGNORECASE), "v1beta1.external.metrics.k8s.io"),
     (re.compile(r"custom metrics API|custom\.metrics\.k8s\.io", re.IGNORECASE), "v1beta1.custom.metrics.k8s.io"),
-    (re.compile(r"resource metrics API|metrics\.k8s\.io", re.IGNORECASE), "v1beta1.metrics.k8s.io"),
+    (re.compile(r"resource metrics API|metrics\.k8s\.io", re.IGNORECASE), _RESOURCE_API),
 )
+_NO_SUCH_API: Final = "the server could not find the requested resource"
+"""The answer of an API server that serves no such API. Waiting does not change it."""
 _UNREADY: Final = re.compile(r"no metrics returned|did not receive metrics|might be unready", re.IGNORECASE)
 _OTHER_RULES: Final = frozenset({"ScalingDisabled", "AmbiguousSelector"})
 
@@ -97,7 +100,7 @@ def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
             culprit=culprit,
             title="Metrics API of the autoscaler is not available" if culprit is not None else None,
             cause=f"{scaler.ref} cannot scale {_target(scaler, 'kind')} {_target(scaler, 'name')} ({reason}){missing}: "
-            f"{message}",
+            f"{message}{_besides(state, scaler)}",
             evidence=(
                 _message(scaler, "ScalingActive"),
                 *_api_evidence(state, culprit),
@@ -106,7 +109,15 @@ def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
             next_check="kubectl get apiservice v1beta1.metrics.k8s.io" if culprit is not None else _check(scaler),
             because=because,
             since=since,
+            fix=(_metrics_server(culprit) if culprit and missing else None,),
         )
+
+
+def _metrics_server(api: ObjectRef) -> FixStep | None:
+    """Only the API for CPU and memory has a usual provider. Which adapter serves the others is unknown."""
+    if api.name != _RESOURCE_API:
+        return None
+    return instruction(api, f"Install metrics-server, which provides {api}.", exists=False)
 
 
 def _source(
@@ -121,11 +132,31 @@ def _source(
             continue
         api = state.get("APIService", "", name)
         if api is None:
+            if _NO_SUCH_API in message:
+                return ObjectRef(kind="APIService", name=name), (), 0
             absent = state.is_missing("APIService", "", name)
             return (ObjectRef(kind="APIService", name=name) if absent else None), (), 1 if absent else _PATIENCE_GRACES
         available = text(api.condition("Available"), "status") != "False"
         return None if available else api.ref, (), _PATIENCE_GRACES if available else 1
     return None, (), _PATIENCE_GRACES
+
+
+def _besides(state: ClusterState, scaler: ClusterObject) -> str:
+    """Return that a container lacks the request of a utilization target, which matters once there are metrics."""
+    target = _target_of(state, scaler)
+    if target is None:
+        return ""
+    for resource, only in _utilizations(scaler):
+        for _, name in _without_request(state, target, resource, only):
+            return f"; {target.ref} also lacks the {resource} request of container {name}"
+    return ""
+
+
+def _lacks_metrics(state: ClusterState, scaler: ClusterObject) -> bool:
+    """Return whether the autoscaler says that the metrics API is missing or down, so that no request would help."""
+    condition = scaler.condition("ScalingActive")
+    message = text(condition, "message")
+    return text(condition, "status") == "False" and _source(state, scaler, message)[0] is not None
 
 
 def _api_evidence(state: ClusterState, api: ObjectRef | None) -> tuple[Evidence, ...]:
@@ -157,7 +188,7 @@ def target_without_request(state: ClusterState) -> Iterator[Fault]:
         target = _target_of(state, scaler)
         said = _NO_REQUEST.search(text(scaler.condition("ScalingActive"), "message"))
         works = text(scaler.condition("ScalingActive"), "status") == "True"
-        if target is None or target.deleted is not None or works:
+        if target is None or target.deleted is not None or works or _lacks_metrics(state, scaler):
             continue
         for resource, only in _utilizations(scaler):
             lacking = list(_without_request(state, target, resource, only))

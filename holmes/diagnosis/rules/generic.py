@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.custom_resources import describe
-from holmes.diagnosis.facts.fixes import scaled_up
+from holmes.diagnosis.facts.fixes import instruction, scaled_up
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.producers import controllers_of
 from holmes.diagnosis.facts.status import pod_ready
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence
+    from holmes.values.findings import Evidence, FixStep
 
 _SYSTEM: Final = "kube-system"
 _LONG_GRACES: Final = 5
@@ -223,8 +224,19 @@ def _finalizer_stuck(state: ClusterState, each: ClusterObject, finalizers: Seque
         next_check=describe(state, each) if each.group else look,
         because=(*(found.ref for found in controllers), *waits),
         since=each.deleted,
-        fix=tuple(scaled_up(state, found) for found in asleep if found.at("spec", "replicas") == 0),
+        fix=(
+            *(scaled_up(state, found) for found in asleep if found.at("spec", "replicas") == 0),
+            None if controllers or waits else _released(each, finalizers),
+        ),
     )
+
+
+def _released(each: ClusterObject, finalizers: Sequence[str]) -> FixStep | None:
+    """A finalizer protects something outside of the object, so it is removed by hand only as the last resort."""
+    own = next((name for name in finalizers if "/" in name and "kubernetes.io/" not in name), "")
+    sentence = f"Start the controller that removes the finalizer {own} of {each.ref}. Remove it by hand only if that "
+    step = instruction(each.ref, f"{sentence}controller is gone for good.")
+    return replace(step, requires=()) if own else None  # the object is being deleted, which the step expects
 
 
 def _kept(finalizers: Sequence[str]) -> str:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
-from holmes.diagnosis.facts.evidence import field, value
+from holmes.diagnosis.facts.evidence import field, shown, value
+from holmes.diagnosis.facts.fixes import instruction
 from holmes.diagnosis.facts.network import (
     Connection,
     allows,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.network import Direction
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence
+    from holmes.values.findings import Evidence, FixStep, ObjectRef
     from holmes.values.json_types import JsonObject
 
 _DIRECTIONS: Final[tuple[Direction, ...]] = ("Ingress", "Egress")
@@ -187,8 +188,20 @@ def _blocked(state: ClusterState, use: _Use, connection: Connection, direction: 
         ),
         next_check=f"kubectl -n {policy.namespace} describe networkpolicies",
         severity="critical" if use.proofs else "warning",
+        fix=(_allowing(blame, connection, direction, consumer),),
         logs=consumer_logs(state, [use.consumer]),
     )
+
+
+def _allowing(blame: _Blame, connection: Connection, direction: Direction, consumer: ObjectRef) -> FixStep | None:
+    """Say which labels a peer must select. Whether the connection should be allowed is for a person to decide."""
+    key = "from" if direction == "Ingress" else "to"
+    pod = connection.client if direction == "Ingress" else connection.server
+    labels = {name: each for name, each in pod.labels.items() if not name.endswith("-hash")}
+    if not blame.path.endswith(f".{key}") or not labels:
+        return None
+    sentence = f"If {consumer} may connect, add a peer to {blame.path} of {blame.policy.ref} that selects "
+    return instruction(blame.policy.ref, f"{sentence}{shown(labels)}.")
 
 
 def _blames(state: ClusterState, connection: Connection, direction: Direction) -> Iterator[_Blame]:

@@ -21,6 +21,7 @@ from holmes.diagnosis.facts.crashes import (
     severity_of_end,
 )
 from holmes.diagnosis.facts.evidence import event
+from holmes.diagnosis.facts.fixes import instruction
 from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
 from holmes.diagnosis.facts.resources import defaulted_by
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence
+    from holmes.values.findings import Evidence, FixStep
 
 
 @Row(
@@ -109,6 +110,7 @@ def out_of_memory(state: ClusterState) -> Iterator[Fault]:
             next_check=f"kubectl -n {crash.pod.namespace} top pod {crash.pod.name} --containers",
             because=(ObjectRef(kind="Node", name=crash.pod.text("spec", "nodeName")),) if not limit else (),
             since=began(crash, state),
+            fix=(_more_memory(crash, limit, limits, state) if limit else None,),
         )
 
 
@@ -123,6 +125,14 @@ def _memory_cause(crash: Crash, limit: str, limits: ClusterObject | None, state:
         )
     node = crash.pod.text("spec", "nodeName") or "its node"
     return f"The {who} has no memory limit and was killed{ran} because node {node} ran out of memory (OOMKilled){times}"
+
+
+def _more_memory(crash: Crash, limit: str, limits: ClusterObject | None, state: ClusterState) -> FixStep:
+    """How much memory the container needs is unknown. A default of a LimitRange is overridden in the workload."""
+    workload = state.workload_of(crash.pod).ref
+    verb = "Set" if limits is not None else "Raise"
+    sentence = f"{verb} resources.limits.memory of container {crash.container.name} in {workload} to more than {limit}"
+    return instruction(workload, f"{sentence}, or find out what uses the memory.")
 
 
 def _node_events(crash: Crash, state: ClusterState) -> tuple[Evidence, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.container_settings import awaited_objects, awaited_services, cannot_come
+from holmes.diagnosis.facts.awaited import awaited_objects, awaited_services, cannot_come
 from holmes.diagnosis.facts.crashes import (
     command_evidence,
     crash_fault,

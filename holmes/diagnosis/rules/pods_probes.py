@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.container_settings import cannot_come
+from holmes.diagnosis.facts.awaited import cannot_come
 from holmes.diagnosis.facts.crashes import began, crashes_of, restarts, said, unhealthy
 from holmes.diagnosis.facts.edges import host_uses
 from holmes.diagnosis.facts.evidence import event, owner_words, spec_field, value
-from holmes.diagnosis.facts.fixes import corrected
+from holmes.diagnosis.facts.fixes import corrected, instruction
 from holmes.diagnosis.facts.logs import last_words
 from holmes.diagnosis.facts.object_mentions import existing_in
 from holmes.diagnosis.facts.pods import container_words, containers_of, judged_pods, troubled_pods
@@ -202,17 +202,21 @@ def _probe_evidence(
         yield event(events[-1])
 
 
+_SET_GATE_GRACES: Final = 2
+_ABSENT_GATE_GRACES: Final = 1
+"""A controller that works writes the condition first and makes it True later. An absent condition has no controller."""
+
+
 def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
     """Report readiness gates whose condition is not True although all containers are ready."""
     if text(pod.condition("ContainersReady"), "status") != "True" or pod_ready(pod):
         return
     since = moment(text(pod.condition("ContainersReady"), "lastTransitionTime")) or pod.created
-    if state.now - since < 2 * state.patience_seconds:
-        return
     for index, gate in enumerate(pod.children("spec", "readinessGates")):
         kind = text(gate, "conditionType")
         condition = pod.condition(kind)
-        if not kind or text(condition, "status") == "True":
+        graces = _SET_GATE_GRACES if condition else _ABSENT_GATE_GRACES
+        if not kind or text(condition, "status") == "True" or state.now - since < graces * state.patience_seconds:
             continue
         status = text(condition, "status") or "missing"
         yield Fault(
@@ -316,9 +320,22 @@ def _killed_fault(crash: Crash, probe: Probe, state: ClusterState) -> Fault:
         next_check=f"kubectl -n {crash.pod.namespace} describe pod {crash.pod.name}",
         because=words.blamed if words else (),
         since=began(crash, state),
-        fix=(_port_fix(probe, why, state),),
+        fix=(_port_fix(probe, why, state), _startup_probe(probe, state) if late else None),
         logs=(LogKey(pod=crash.pod.ref, container=container.name, previous=bool(container.last_terminated)),),
     )
+
+
+def _startup_probe(probe: Probe, state: ClusterState) -> FixStep | None:
+    """A startup probe gives a slow start its time and leaves the liveness probe strict."""
+    if probe.field != "livenessProbe" or at(probe.container.spec, "startupProbe") is not None:
+        return None
+    place = probe.evidence(state, "failureThreshold")
+    where = place.path.removesuffix(".failureThreshold")
+    sentence = (
+        f"If the start takes longer than {probe.budget_seconds} s, add a startupProbe with the check of {where}, "
+    )
+    sentence += "and failureThreshold x periodSeconds above that time."
+    return instruction(place.object, sentence)
 
 
 def _after(ran_seconds: float) -> str:

@@ -274,7 +274,7 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
     elif hidden:
         cause = f"No node can run the pods of {who}: {found.main.text}; the nodes could not be read"
     else:
-        what = f"taint {', '.join(words)}" if words else found.main.text
+        what = f"taint {', '.join(words)}" if words else "the taints of the nodes"
         where = {0: "all nodes", 1: "1 node"}.get(found.main.count, f"{found.main.count} nodes")
         tainter = _tainted_by(state, by)
         cause = f"{who} does not tolerate {what}, so its pods cannot run on {where}{found.others}{tainter}"

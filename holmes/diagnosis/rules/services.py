@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.evidence import event, field, value
-from holmes.diagnosis.facts.fixes import changed, relabelled, scaled_up
+from holmes.diagnosis.facts.fixes import changed, provided, relabelled, scaled_up
 from holmes.diagnosis.facts.logs import wanted_logs
 from holmes.diagnosis.facts.pods import containers_of, is_sick
 from holmes.diagnosis.facts.services import (
@@ -331,6 +331,7 @@ def external_name_wrong(state: ClusterState) -> Iterator[Fault]:
             next_check=f"kubectl -n {service.namespace} get service {service.name} -o yaml",
             severity="critical" if lines or service.ref in edges(state) else "warning",
             because=(_target_service(name),) if _IN_CLUSTER.match(name) else (),
+            fix=(provided(_target_service(name), service.ref),) if why and _IN_CLUSTER.match(name) else (),
         )
 
 

@@ -230,6 +230,7 @@ def _outdated(state: ClusterState, about: _Missing) -> Fault | None:
                 evidence=(Evidence(object=old.culprit, path=old.path, value=old.value), failure.line),
                 next_check=f"kubectl -n {failure.consumer.namespace} rollout status {failure.consumer.kind.lower()} "
                 f"{failure.consumer.name}",
+                fix=(old.fix,),
                 logs=consumer_logs(state, [failure.consumer]),
             )
     return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.evidence import field, value
-from holmes.diagnosis.facts.fixes import retargeted
+from holmes.diagnosis.facts.fixes import corrected, retargeted
 from holmes.diagnosis.facts.network import container_ports, service_ports
 from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services
 from holmes.diagnosis.facts.status import pod_ready
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.network import ContainerPort, ServicePort
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence
+    from holmes.values.findings import Evidence, FixStep
 
 _MOST_PROOFS: Final = 2
 
@@ -135,6 +135,7 @@ def _numbered(
         ),
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
         severity="critical" if proofs else "warning" if listens_elsewhere else "info",
+        fix=(retargeted(_target(service, port), port.protocol, ports) if proofs or listens_elsewhere else None,),
         logs=consumer_logs(state, [edge.consumer for edge in edges(state).get(service.ref, ())]),
     )
 
@@ -149,7 +150,15 @@ def _other_protocol(service: ClusterObject, port: ServicePort, workload: Cluster
         evidence=(_target(service, port), ports),
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
         severity="warning",
+        fix=(_protocol_fix(service, port, only),),
     )
+
+
+def _protocol_fix(service: ClusterObject, port: ServicePort, only: str) -> FixStep | None:
+    """Use the only protocol of the container port, unless the Service has the same port with this protocol already."""
+    taken = any(each.port == port.port and each.index != port.index for each in service_ports(service))
+    path = f"spec.ports[{port.index}].protocol"
+    return None if taken or "/" in only else corrected(value(service, path, port.protocol), only)
 
 
 def _target(service: ClusterObject, port: ServicePort) -> Evidence:

@@ -18,9 +18,10 @@ from holmes.diagnosis.facts.admission import (
     backends,
     refusals,
     refused_with,
+    unblocked,
     webhook_named,
 )
-from holmes.diagnosis.facts.fixes import corrected, provided
+from holmes.diagnosis.facts.fixes import corrected, instruction, provided
 from holmes.diagnosis.facts.quotas import largest_users
 from holmes.diagnosis.facts.resources import Violation, violations
 from holmes.diagnosis.facts.templates import template_of
@@ -84,6 +85,9 @@ def quota_exceeded(state: ClusterState) -> Iterator[Fault]:
             evidence=(*values, refusal.proof),
             next_check=f"kubectl -n {namespace} describe resourcequota {name}",
             since=refusal.since,
+            fix=(instruction(ref, f"Raise {values[0].path} of {ref}, or remove pods that use it."),)
+            if requested
+            else (),
         )
 
 
@@ -256,6 +260,7 @@ def webhook_unreachable(state: ClusterState) -> Iterator[Fault]:
             next_check=f"kubectl get {webhook.configuration.kind.lower()} {webhook.configuration.name} -o yaml",
             because=backends(state, webhook),
             since=refusal.since,
+            fix=(unblocked(webhook),),
         )
 
 
