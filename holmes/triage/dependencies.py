@@ -74,7 +74,8 @@ _OWN: Final = expression(
 _OBJECT_FIRST: Final = expression(r"\s*(?:und )?(?:was|que|qu)\b")
 """In "was nutzt web" and "que usa web", the workload is the user."""
 _PLANNED: Final = expression(
-    r"\b(?:(?:if|when|before|once) (?:i|we|you|one|they)|(?:want|going|plan|planning|need|about|have|like) to"
+    r"\b(?:(?:if|when|before|once|suppose) (?:i|we|you|one|they|some(?:body|one)"
+    r"|any(?:body|one))|(?:want|going|plan|planning|need|about|have|like) to"
     r"|thinking of|(?:wenn|bevor|falls) (?:ich|wir|man)|ich (?:will|mochte|muss)|wir (?:wollen|mussen|mochten)"
     r"|quiero|queremos|(?:voy|vamos) a|tengo que|antes de|si (?:borr|elimin|cambi|rot|quit)\w+|si (?:je|on|nous)"
     r"|je (?:veux|vais|dois)|on (?:veut|va|doit)|avant de)\b"
@@ -82,7 +83,7 @@ _PLANNED: Final = expression(
 """The user plans to change something."""
 _BREAKS: Final = expression(
     r"\b(?:what|who|which \w+|anything|something|anyone|was|wer|que|quien|quoi|qui)\b(?: \w+){0,3} (?:breaks?|broken"
-    r"|affected|impacted|suffers?|stops?|kaputt|bricht|betroffen|rompe|rompo|afecta\w*|casse\w*|impacte\w*)\b"
+    r"|affected|impacted|suffers?|stops?|notices?|feels?|kaputt|bricht|betroffen|rompe|rompo|afecta\w*|casse\w*|impacte\w*)\b"
 )
 _LAST: Final = ("HorizontalPodAutoscaler", "NetworkPolicy", "Node", "ServiceAccount")
 """Kinds that every workload has, which come last in a list of what it needs."""

@@ -32,6 +32,7 @@ _ORDER: Final = (
 _UNNAMED: Final = frozenset({"EndpointSlice", "Lease", "Namespace", "CustomResourceDefinition", "ClusterRole",
     "ClusterRoleBinding", "PriorityClass", "APIService"})  # fmt: skip
 """Kinds that only a question with the kind means."""
+_STORED: Final = frozenset({"Secret", "ConfigMap"})
 _NAME_LABELS: Final = ("app", "app.kubernetes.io/name", "app.kubernetes.io/instance", "k8s-app", "component",
     "app.kubernetes.io/component")  # fmt: skip
 _WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"})
@@ -103,6 +104,14 @@ class Names:
         ]
         return tuple(sorted(found, key=_likely))
 
+    def others(self, name: str, kind: str, namespaces: Sequence[str]) -> tuple[ClusterObject, ...]:
+        """Return the objects with a name that no usual kind has: of custom kinds, or a role such as cluster-admin.
+
+        A Secret or a ConfigMap is not meant by the name of a custom object.
+        """
+        custom = tuple(each for each in self.named(name, "", namespaces) if each.group and kind not in _STORED)
+        return custom or (self.named(name, "ClusterRole") if not kind else ())
+
     def knows(self, word: str) -> bool:
         """Return whether a word is a name, an application, a namespace, a value, a key or a user of the cluster."""
         indexes = (self._by_name, self._by_label, self._by_address, self.kinds)
@@ -127,7 +136,7 @@ class Names:
     def at_address(self, address: str) -> tuple[ClusterObject, ...]:
         """Return the objects with an IP address or host name, for a node with a node port the Services of the port."""
         host, _, port = address.lower().partition(":")
-        found = self._by_address.get(host, [])
+        found = self._by_address.get(host, []) or (self._by_node_port.get(host, []) if host.isdigit() else [])
         if port and any(each.kind == "Node" for each in found):
             found = self._by_node_port.get(port) or found
         return tuple(sorted(found, key=_likely))

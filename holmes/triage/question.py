@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.complaints import about_trouble, asides, complains
 from holmes.triage.homographs import without_homographs
+from holmes.triage.occasions import is_occasion
 from holmes.triage.periods import period_of
 from holmes.triage.points import NUMBER_WORDS, length_expression, number_of, seconds_of
-from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, word_list, words_of
+from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ MAX_TAIL_CHARACTERS: Final = 2_000
 _FENCED: Final = expression(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _URL: Final = expression(r"\b[a-z][a-z0-9+.-]{1,12}://[^\s'\"<>`)]{1,400}")
 _ADDRESS: Final = expression(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))?(?![\w.])")
+_NODE_PORT: Final = expression(r"(?<![\w.:=/-])3(?:0\d|1\d|2[0-7])\d\d(?![\w.:=/-])")
+VERSION: Final = expression(r"v?\d{1,3}(?:\.\d{1,4}){1,2}(?:[-+][\w.]+)?")
+_VERSION_WORD: Final = expression(r"\bversion")
+_PORT_WORD: Final = expression(r"\bports?\b|\bpuertos?\b")
 _QUOTED: Final = expression(
     r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|[“„]([^“”\n]{1,200})[“”]|«\s?([^«»\n]{1,200}?)\s?»|»([^«»\n]{1,200})«|\*([\w./-]{1,200})\*|(?<!\w)'([^'\n]{1,200})'(?!\w)"
 )
@@ -199,6 +204,14 @@ class Question:
         return any(each.sense == "concept" and each.name in concepts for each in self.found)
 
     @property
+    def data(self) -> tuple[str, ...]:
+        """The addresses, and the versions if the question is about the kubelet or the version of nodes."""
+        versioned = {"kubelet", "kubelets"} & {*self.words} or (
+            "Node" in self.kinds and _VERSION_WORD.search(self.text)
+        )
+        return (*self.addresses, *(word for word in self.words if versioned and VERSION.fullmatch(word)))
+
+    @property
     def wants_reason(self) -> bool:
         """Whether the question states trouble, or asks for a reason."""
         return self.complains or self.asks("why", "trouble")
@@ -253,11 +266,7 @@ def parse_question(text: str) -> Question:
     spoken = _without(words, [words_of(each) for each in asides(lowered)])
     period = period_of(_german(dated) if language_of(words) == "de" else dated)
     found = without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None)
-    period = (
-        None
-        if period is not None and (_is_deadline(period, words, found) or _is_of_occasion(period, words))
-        else period
-    )
+    period = period if period is not None and not is_occasion(period, words, found) else None
     return Question(
         text=lowered,
         words=words,
@@ -270,7 +279,9 @@ def parse_question(text: str) -> Question:
         older_seconds=age_seconds if old else 0.0,
         newer_seconds=0.0 if old else age_seconds,
         period=period,
-        addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
+        addresses=tuple(
+            dict.fromkeys((*(match[0] for match in _ADDRESS.finditer(lowered)), *_node_ports(plain, found)))
+        ),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(
             word for word, after in zip(spoken, (*spoken[1:], ""), strict=False) if not _fills(word, after)
@@ -291,24 +302,15 @@ def _apart(match: re.Match[str]) -> str:
     return " and ".join(parts) if known and (kinds or not path) else match[0]
 
 
-def _is_deadline(period: Period, words: tuple[str, ...], found: tuple[Sighting, ...]) -> bool:
-    """Return whether a time tells when the person needs the answer: "before the 8 o'clock call, is all well"."""
-    judged = any(each.name == "health" for each in found) and not any(each.name == "trouble" for each in found)
-    return period.reach in ("before", "until") and judged and word_list("past verbs").isdisjoint(words)
-
-
-def _is_of_occasion(period: Period, words: tuple[str, ...]) -> bool:
-    """Return whether a day is that of a report or a meeting: "for Monday's report", "por el informe del lunes"."""
-    said = words_of(period.text)
-    at = next((at for at in range(len(words)) if said and words[at : at + len(said)] == said), -1)
-    before = [word for word in words[max(0, at - 3) : at] if word not in word_list("of") | word_list("determiners")]
-    beside = {*before[-1:], *words[at + len(said) : at + len(said) + 1]}
-    return at >= 0 and period.reach == "during" and not word_list("occasions").isdisjoint(beside)
-
-
 def _fills(word: str, after: str) -> bool:
     """Return whether a word only tells that there is much: "the log is full of errors"."""
     return (word, after) in _FULL_OF or word == "voller"
+
+
+def _node_ports(text: str, found: tuple[Sighting, ...]) -> Iterator[str]:
+    """Yield numbers in the range of node ports, if the question is about a Service or a port."""
+    about = any(each.name == "Service" for each in found) or _PORT_WORD.search(text)
+    yield from (match[0] for match in _NODE_PORT.finditer(text) if about)
 
 
 def _german(text: str) -> str:

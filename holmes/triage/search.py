@@ -31,9 +31,8 @@ _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _NUMBER: Final = re.compile(
     rf"[\d.:/-]+[a-z%]{{0,8}}|[a-z]?\d{{1,3}}[a-z%]{{0,3}}|[<>]=?|(?:{'|'.join(NUMBER_WORDS)})(?:mal)?"
 )
-_NAMING: Final = word_list("naming")
 _INSIDE, _LOCATING = word_list("inside"), word_list("locating")
-_DETERMINERS: Final = word_list("determiners")
+_DETERMINERS, _NAMING = word_list("determiners"), word_list("naming")
 _PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
 _ACTED_ON: Final = word_list("beside names")
 _INTERROGATIVES, _ADJECTIVES = word_list("interrogatives"), word_list("adjectives")
@@ -44,7 +43,6 @@ _PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "upl
 _EVERYDAY: Final = word_list("everyday nouns")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
-_STORED: Final = ("Secret", "ConfigMap")
 _LEAST_NAMED, _MOST_UNKNOWN, _MOST_COMPARED = 4, 6, 12
 
 
@@ -153,13 +151,13 @@ class _Search:
             objects = self.names.at_address(address) or self._of_host(address)
             if objects:
                 yield Named(name=address, objects=objects)
-            else:
+            elif not address.isdigit():
                 missing.append(Missing(name=address, kind="address"))
 
     def _is_data(self, word: str) -> bool:
         """Return whether a word is a number, a time, a label or an address."""
         in_label = any(word in (term.key, term.value, str(term)) for term in self.question.labels)
-        in_address = any(word == each or word.startswith(f"{each}:") for each in self.question.addresses)
+        in_address = any(word == each or word.startswith(f"{each}:") for each in self.question.data)
         in_period = self.question.period is not None and word in self.question.period.text.split()
         number = _NUMBER.fullmatch(word) is not None and not self.names.named(word)
         ticket = word in self.question.tickets and not self.names.knows(word)
@@ -359,9 +357,9 @@ class _Search:
         owner = self.names.owner_of_vanished_pod(name, spaces) if kind in ("", "Pod") else ()
         if owner:
             return Named(name=name, objects=owner, match="gone")
-        custom = tuple(each for each in self.names.named(name, "", spaces) if each.group and kind not in _STORED)
-        if custom:  # "the claim orders-db" of a custom kind
-            return Named(name=name, objects=custom)
+        others = self.names.others(name, kind, spaces)
+        if others:  # "the claim orders-db" of a custom kind
+            return Named(name=name, objects=others)
         near = self._nearest(name, kind, spaces)
         if near and len(name) >= LEAST_TYPED and alike(name, near[0].name) >= SURE:
             same = self.names.named(near[0].name, kind, spaces)
@@ -382,6 +380,8 @@ class _Search:
             missing = Missing(name=word.partition(".svc")[0], kind="Service")
             return Named(name=word, objects=objects) if objects else missing
         parts = word.split("/")
+        if "." in parts[0] and self.names.at_address(parts[0]):  # "shop.example/cart"
+            return Named(name=word, objects=self.names.at_address(parts[0]))
         kinds = {phrase[0]: name for phrase, meant in vocabulary().phrases.items() if len(phrase) == 1
                  for sense, name in meant if sense == "kind"}  # fmt: skip
         space, kind, name = "", "", parts[-1]

@@ -29,6 +29,7 @@ from holmes.triage.names import is_of, is_part_of_image, plain_value
 from holmes.triage.relations import relation_filters
 from holmes.triage.time_filters import time_filters
 from holmes.triage.users import users_of
+from holmes.triage.version_filters import version_filters
 from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def select(asked: Asked) -> Selection:
     filters = [
         *filters_of(asked, kinds),
         *time_filters(asked, kinds),
+        *version_filters(asked, kinds),
         *_object_filters(asked, kinds),
         *_image_filters(asked),
     ]
