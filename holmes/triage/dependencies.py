@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import children, integer
+from holmes.kubernetes.fields import children, integer, text
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections, identity
@@ -127,7 +127,8 @@ def uses(asked: Asked) -> FirstLook:
     asked.ledger.take("bound", "", *map(str, _ports(asked)))
     if len(asked.subject.named) > 1 and not _WHICH.search(asked.question.text):
         return _between(asked)
-    if beginnings("owners").search(asked.question.spoken) and first.kind in ("Pod", "ReplicaSet", "Job"):
+    owned = first.kind in ("Pod", "ReplicaSet", "Job") or "Pod" in asked.question.kinds  # "who owns the pod web"
+    if beginnings("owners").search(asked.question.spoken) and owned:
         return _owner(asked, first)
     if _is_routed(asked, first) or "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
         return _needs(asked, first)
@@ -259,7 +260,13 @@ def _by_kind(ref: ObjectRef) -> tuple[bool, ObjectRef]:
 
 def _owner(asked: Asked, owned: ClusterObject) -> FirstLook:
     """Answer which workload an object belongs to."""
+    pods = () if owned.kind in ("Pod", "ReplicaSet", "Job") else asked.state.pods_of(owned)[:1]
     owner = asked.state.workload_of(owned)
+    if pods:
+        direct = ", ".join(
+            f"{text(each, 'kind')} {text(each, 'name')}" for each in pods[0].children("metadata", "ownerReferences")
+        )
+        return fact(asked, f"{pods[0].ref} belongs to {direct} and so to {owned.ref} ({status_of(owned)}).")
     if owner is owned:
         return fact(asked, f"{owned.ref} has no owner.")
     return fact(asked, f"{owned.ref} belongs to {owner.ref} ({status_of(owner)}).")

@@ -11,11 +11,11 @@ from holmes.diagnosis.facts.changes import autoscalers_of, replica_sets_newest_f
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import serving_workloads
-from holmes.kubernetes.fields import duration, integer, text, written
+from holmes.kubernetes.fields import children, duration, integer, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.field_filters import KEY_PARTS
-from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
@@ -118,7 +118,8 @@ def _addresses(asked: Asked) -> FirstLook:
             str(each.ref),
             each.text("status", "podIP")
             or each.text("spec", "clusterIP")
-            or ", ".join(text(one, "address") for one in each.children("status", "addresses")),
+            or ", ".join(text(one, "address") for one in each.children("status", "addresses"))
+            or ", ".join(f"host port {port}" for port in _host_ports(each)),
             status_of(each),
         )
         for each in asked.subject.objects
@@ -141,6 +142,12 @@ def _behind_services(asked: Asked) -> Iterator[tuple[str, str]]:
                 f"behind it {' and '.join(owners)}" if owners else f"leads to {outside}" if outside else "without pods"
             )
             yield str(each.ref), f"{told}, {behind}"
+
+
+def _host_ports(each: ClusterObject) -> tuple[str, ...]:
+    """Return the ports of its nodes that the containers of a workload take."""
+    ports = (port for one in children(pod_spec(each), "containers") for port in children(one, "ports"))
+    return tuple(str(port["hostPort"]) for port in ports if port.get("hostPort"))
 
 
 def _mapped(service: ClusterObject) -> tuple[JsonObject, ...]:

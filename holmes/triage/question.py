@@ -15,6 +15,7 @@ from holmes.triage.homographs import without_homographs
 from holmes.triage.occasions import is_occasion
 from holmes.triage.periods import period_of
 from holmes.triage.points import NUMBER_WORDS, length_expression, number_of, seconds_of
+from holmes.triage.told_values import PREFIXED, node_ports, versions_in
 from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
 from holmes.values.expressions import expression
 
@@ -29,10 +30,6 @@ MAX_TAIL_CHARACTERS: Final = 2_000
 _FENCED: Final = expression(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _URL: Final = expression(r"\b[a-z][a-z0-9+.-]{1,12}://[^\s'\"<>`)]{1,400}")
 _ADDRESS: Final = expression(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))?(?![\w.])")
-_NODE_PORT: Final = expression(r"(?<![\w.:=/-])3(?:0\d|1\d|2[0-7])\d\d(?![\w.:=/-])")
-VERSION: Final = expression(r"v?\d{1,3}(?:\.\d{1,4}){1,2}(?:[-+][\w.]+)?")
-_VERSION_WORD: Final = expression(r"\bversion")
-_PORT_WORD: Final = expression(r"\bports?\b|\bpuertos?\b")
 _QUOTED: Final = expression(
     r"`([^`\n]{1,200})`|\"([^\"\n]{1,200})\"|[“„]([^“”\n]{1,200})[“”]|«\s?([^«»\n]{1,200}?)\s?»|»([^«»\n]{1,200})«|\*([\w./-]{1,200})\*|(?<!\w)'([^'\n]{1,200})'(?!\w)"
 )
@@ -206,10 +203,17 @@ class Question:
     @property
     def data(self) -> tuple[str, ...]:
         """The addresses, and the versions if the question is about the kubelet or the version of nodes."""
-        versioned = {"kubelet", "kubelets"} & {*self.words} or (
-            "Node" in self.kinds and _VERSION_WORD.search(self.text)
-        )
-        return (*self.addresses, *(word for word in self.words if versioned and VERSION.fullmatch(word)))
+        return (*self.addresses, *versions_in(self.words, self.text, nodes="Node" in self.kinds))
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """The beginnings that names must have: `kube-` in "namespaces that start with kube-"."""
+        return tuple(match[1].rstrip("*") for match in PREFIXED.finditer(self.text))
+
+    @property
+    def prefix_words(self) -> frozenset[str]:
+        """The words of the conditions on the beginnings of names."""
+        return frozenset(word for match in PREFIXED.finditer(self.text) for word in words_of(match[0]))
 
     @property
     def wants_reason(self) -> bool:
@@ -267,6 +271,7 @@ def parse_question(text: str) -> Question:
     period = period_of(_german(dated) if language_of(words) == "de" else dated)
     found = without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None)
     period = period if period is not None and not is_occasion(period, words, found) else None
+    kinds = {each.name for each in found}
     return Question(
         text=lowered,
         words=words,
@@ -280,7 +285,12 @@ def parse_question(text: str) -> Question:
         newer_seconds=0.0 if old else age_seconds,
         period=period,
         addresses=tuple(
-            dict.fromkeys((*(match[0] for match in _ADDRESS.finditer(lowered)), *_node_ports(plain, found)))
+            dict.fromkeys(
+                (
+                    *(match[0] for match in _ADDRESS.finditer(lowered)),
+                    *node_ports(plain, about="Service" in kinds),
+                )
+            )
         ),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(
@@ -305,12 +315,6 @@ def _apart(match: re.Match[str]) -> str:
 def _fills(word: str, after: str) -> bool:
     """Return whether a word only tells that there is much: "the log is full of errors"."""
     return (word, after) in _FULL_OF or word == "voller"
-
-
-def _node_ports(text: str, found: tuple[Sighting, ...]) -> Iterator[str]:
-    """Yield numbers in the range of node ports, if the question is about a Service or a port."""
-    about = any(each.name == "Service" for each in found) or _PORT_WORD.search(text)
-    yield from (match[0] for match in _NODE_PORT.finditer(text) if about)
 
 
 def _german(text: str) -> str:

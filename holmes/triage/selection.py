@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.kubernetes.fields import children, text, text_map
 from holmes.triage.connections import connections, identity
-from holmes.triage.field_filters import field_filters, use_filters, value_filters
+from holmes.triage.field_filters import field_filters, name_filters, use_filters, value_filters
 from holmes.triage.filters import (
     WITH_TEMPLATE,
     WORKLOAD_KINDS,
@@ -69,6 +69,7 @@ def select(asked: Asked) -> Selection:
         *_image_filters(asked),
     ]
     filters += [
+        *name_filters(asked, kinds),
         *value_filters(asked, kinds),
         *field_filters(asked, kinds),
         *relation_filters(asked),

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.filters import Filter
-from holmes.triage.question import VERSION
+from holmes.triage.told_values import VERSION
 from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
