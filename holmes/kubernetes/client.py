@@ -9,7 +9,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from holmes.kubernetes.credentials import ClusterLogin
 from holmes.kubernetes.errors import Forbidden, Gone, Throttled
@@ -30,7 +30,9 @@ RECORDED_NAMESPACES = "Holmes-Recorded-Namespaces"
 """Response header that lists the namespaces of a recording. It is omitted if all namespaces were recorded."""
 
 _PARSE_IN_THREAD_BYTES = 256 * 1024
-_PROBE_TIMEOUT_SECONDS = 5.0
+_PROBE_TIMEOUT_SECONDS = 10.0
+_FIRST_ATTEMPT: Final = 0.3
+"""The part of the time after which a probe opens a second connection: a busy machine can lose the first one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,10 +168,9 @@ class ClusterClient:
         included. Raises `ClusterUnreachable` with a one-line message for the user.
         """
         version = ""
-        await self._login.credentials.current()
+        await self._sender.prepare()  # loading code and certificates says nothing about the server
         try:
-            async with asyncio.timeout(timeout_seconds):
-                version = _git_version(await self.get("/version"))
+            version = await self._version(timeout_seconds)
         except (Forbidden, Throttled):
             pass  # the server responded, which is enough
         except ToolError as error:
@@ -182,6 +183,18 @@ class ClusterClient:
                 why = f"no response within {timeout_seconds:g} s"
                 raise self._login.access.unreachable(why, "check the network, the VPN and the address") from error
         return ClusterInfo(server=self.server, context=self.context, namespace=self.namespace, version=version)
+
+    async def _version(self, timeout_seconds: float) -> str:
+        """Return the version of the server. A first connection that gets no response is given up early."""
+        first_seconds = timeout_seconds * _FIRST_ATTEMPT
+        try:
+            async with asyncio.timeout(first_seconds):
+                return _git_version(await self.get("/version"))
+        except TimeoutError:
+            if self._sender.connected:
+                raise
+        async with asyncio.timeout(timeout_seconds - first_seconds):
+            return _git_version(await self.get("/version"))
 
     async def _pages(self, path: str, params: Mapping[str, str], limit: int) -> ObjectList:
         items: list[JsonObject] = []

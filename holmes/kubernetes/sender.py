@@ -84,6 +84,10 @@ class RequestSender:
         self._retired.clear()
         self._http = None
 
+    async def prepare(self) -> None:
+        """Load the HTTP client, the credentials and the certificates, without a request."""
+        await self._client(await self._credentials.current())
+
     async def read(self, path: str, params: Mapping[str, str], accept: str = "") -> bytes:
         """Read the complete body of a response, optionally in the media type `accept`.
 
@@ -198,7 +202,10 @@ class RequestSender:
         try:
             return await client.send(request, stream=True)
         except (httpx.ConnectError, httpx.TimeoutException, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
-            raise connection_error(self._access, error) from error
+            final = connection_error(self._access, error)
+            if self.connected and isinstance(error, httpx.ConnectTimeout):  # the server is there: one of them is busy
+                raise _Again(final) from error
+            raise final from error
         except ssl.SSLError as error:  # the server rejected the client certificate after the handshake
             raise connection_error(self._access, error) from error
         except httpx.TransportError as error:

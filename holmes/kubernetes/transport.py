@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
     from holmes.values.errors import ClusterUnreachable
 
-_CONNECT_TIMEOUT_SECONDS = 5.0
+_CONNECT_TIMEOUT_SECONDS = 7.0
+"""Includes the TLS handshake, which also waits for a processor of this machine."""
+
 _IDLE_TIMEOUT_SECONDS = 30.0
 
 

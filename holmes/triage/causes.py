@@ -34,7 +34,7 @@ from holmes.triage.log_blame import as_told, blamed, origin_of, with_origin
 from holmes.triage.log_calls import speaks_of_call
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_feeds import stopped_feed
-from holmes.triage.log_links import links_in_logs, name_servers
+from holmes.triage.log_links import links_in_logs, name_servers, way_to
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.no_cause import without_cause
@@ -71,8 +71,7 @@ _SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet"
 _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
 _LATELY_SECONDS: Final = 600.0
-_LEAST_LINES: Final = 3
-_MOST_NAMED: Final = 6
+_LEAST_LINES, _MOST_NAMED = 3, 6
 _NO_FAULT: Final = "No fault was found in "
 
 
@@ -155,6 +154,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
             workloads = workloads_of(asked.state, named.objects)
             return as_told(look, told.incident, [each for one in workloads for each in troubles_of(asked.state, one)])
     if best is not None:
+        best = _behind(asked, named, best) or best
         return with_origin(asked, origin_of(asked, best.incident), named, best.path)
     ended = last_end(asked, named) or failed_run(asked, named)
     if ended is not None:
@@ -216,15 +216,30 @@ def _is_troubled(question: Question) -> bool:
 
 def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
     """Return the incident of an object that the logs of the subject name, for example of a Job that it waits for."""
-    links = links_in_logs(asked.state, named.objects)
+    lasting, early = (links_in_logs(asked.state, named.objects, starting=each) for each in (False, True))
     found = (
         _Candidate(incident=each, own=False, hops=len(path) - 1, symptoms=0, path=path)
         for each in asked.report.incidents
         if each.findings[0].role == "cause" and each.severity != "info" and was_there(asked, each)
         if not leaves_serving(asked.state, each, [each.culprit])
-        if (path := links.get(each.culprit)) is not None
+        if (path := way_to(asked.state, early if each.severity == "critical" else lasting, each.culprit)) is not None
     )
     return min(found, key=lambda each: each.hops, default=None)
+
+
+def _behind(asked: Asked, named: Named, best: _Candidate) -> _Candidate | None:
+    """Return the fault of a server because of which the subject crashes or is not ready, as its own last words say.
+
+    The reason that the subject's incident quotes must name the Service, and the fault must not be younger.
+    """
+    incident = best.incident
+    deeper = _named_in_logs(asked, named) if best.own and symptoms_of_text(incident.title) & _OF_CLIENTS else None
+    if deeper is None or deeper.incident.severity != "critical":
+        return None
+    quoted = any(ref.kind == "Service" and ref.name in incident.cause for ref in deeper.path[1:])
+    since, begun = moment(incident.since), moment(deeper.incident.since)
+    younger = since is not None and begun is not None and begun > since + _LATELY_SECONDS / 10
+    return deeper if quoted and not younger else None
 
 
 def _later(asked: Asked, named: Named, incident: Incident) -> FirstLook:

@@ -74,6 +74,11 @@ def _ports(_state: ClusterState, each: ClusterObject) -> str:
     )
 
 
+def _service_address(_state: ClusterState, each: ClusterObject) -> str:
+    """Return the address of a Service, for an alias the name that it leads to."""
+    return each.text("spec", "externalName") or each.text("spec", "clusterIP")
+
+
 def _container_ports(_state: ClusterState, each: ClusterObject) -> str:
     containers = children(pod_spec(each), "containers")
     return ", ".join(str(integer(port, "containerPort")) for one in containers for port in children(one, "ports"))
@@ -183,7 +188,7 @@ _CELLS: Final[Mapping[tuple[str, str], Cell]] = {
     ("Node", "taints"): _taints,
     ("Node", "pods"): _count_of_pods,
     ("Service", "type"): _of("spec", "type", otherwise="ClusterIP"),
-    ("Service", "address"): _of("spec", "clusterIP"),
+    ("Service", "address"): _service_address,
     ("Service", "ports"): _ports,
     ("Service", "selector"): _of("spec", "selector"),
     ("CronJob", "schedule"): _of("spec", "schedule"),

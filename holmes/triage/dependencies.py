@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import children, integer
+from holmes.kubernetes.fields import children, integer, text
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.causes import look_for_cause
 from holmes.triage.connections import connections, identity
@@ -74,7 +74,8 @@ _OWN: Final = expression(
 _OBJECT_FIRST: Final = expression(r"\s*(?:und )?(?:was|que|qu)\b")
 """In "was nutzt web" and "que usa web", the workload is the user."""
 _PLANNED: Final = expression(
-    r"\b(?:(?:if|when|before|once) (?:i|we|you|one|they)|(?:want|going|plan|planning|need|about|have|like) to"
+    r"\b(?:(?:if|when|before|once|suppose) (?:i|we|you|one|they|some(?:body|one)"
+    r"|any(?:body|one))|(?:want|going|plan|planning|need|about|have|like) to"
     r"|thinking of|(?:wenn|bevor|falls) (?:ich|wir|man)|ich (?:will|mochte|muss)|wir (?:wollen|mussen|mochten)"
     r"|quiero|queremos|(?:voy|vamos) a|tengo que|antes de|si (?:borr|elimin|cambi|rot|quit)\w+|si (?:je|on|nous)"
     r"|je (?:veux|vais|dois)|on (?:veut|va|doit)|avant de)\b"
@@ -82,7 +83,7 @@ _PLANNED: Final = expression(
 """The user plans to change something."""
 _BREAKS: Final = expression(
     r"\b(?:what|who|which \w+|anything|something|anyone|was|wer|que|quien|quoi|qui)\b(?: \w+){0,3} (?:breaks?|broken"
-    r"|affected|impacted|suffers?|stops?|kaputt|bricht|betroffen|rompe|rompo|afecta\w*|casse\w*|impacte\w*)\b"
+    r"|affected|impacted|suffers?|stops?|notices?|feels?|kaputt|bricht|betroffen|rompe|rompo|afecta\w*|casse\w*|impacte\w*)\b"
 )
 _LAST: Final = ("HorizontalPodAutoscaler", "NetworkPolicy", "Node", "ServiceAccount")
 """Kinds that every workload has, which come last in a list of what it needs."""
@@ -126,7 +127,8 @@ def uses(asked: Asked) -> FirstLook:
     asked.ledger.take("bound", "", *map(str, _ports(asked)))
     if len(asked.subject.named) > 1 and not _WHICH.search(asked.question.text):
         return _between(asked)
-    if beginnings("owners").search(asked.question.spoken) and first.kind in ("Pod", "ReplicaSet", "Job"):
+    owned = first.kind in ("Pod", "ReplicaSet", "Job") or "Pod" in asked.question.kinds  # "who owns the pod web"
+    if beginnings("owners").search(asked.question.spoken) and owned:
         return _owner(asked, first)
     if _is_routed(asked, first) or "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
         return _needs(asked, first)
@@ -258,7 +260,13 @@ def _by_kind(ref: ObjectRef) -> tuple[bool, ObjectRef]:
 
 def _owner(asked: Asked, owned: ClusterObject) -> FirstLook:
     """Answer which workload an object belongs to."""
+    pods = () if owned.kind in ("Pod", "ReplicaSet", "Job") else asked.state.pods_of(owned)[:1]
     owner = asked.state.workload_of(owned)
+    if pods:
+        direct = ", ".join(
+            f"{text(each, 'kind')} {text(each, 'name')}" for each in pods[0].children("metadata", "ownerReferences")
+        )
+        return fact(asked, f"{pods[0].ref} belongs to {direct} and so to {owned.ref} ({status_of(owned)}).")
     if owner is owned:
         return fact(asked, f"{owned.ref} has no owner.")
     return fact(asked, f"{owned.ref} belongs to {owner.ref} ({status_of(owner)}).")

@@ -7,27 +7,26 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
-from holmes.diagnosis.facts.changes import replica_sets_newest_first, revision
+from holmes.diagnosis.facts.changes import autoscalers_of, replica_sets_newest_first, revision
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import serving_workloads
-from holmes.kubernetes.fields import duration, text, written
+from holmes.kubernetes.fields import children, duration, integer, text, written
 from holmes.triage.causes import look_for_cause
-from holmes.triage.cells import cell_of
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.field_filters import KEY_PARTS
-from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.selection import images_of
 from holmes.triage.states import is_ready
 from holmes.triage.users import keys_used
-from holmes.triage.vocabulary import beginnings
+from holmes.triage.vocabulary import beginnings, word_list
 from holmes.values.fixes import namespace_option, resource_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
@@ -119,7 +118,8 @@ def _addresses(asked: Asked) -> FirstLook:
             str(each.ref),
             each.text("status", "podIP")
             or each.text("spec", "clusterIP")
-            or ", ".join(text(one, "address") for one in each.children("status", "addresses")),
+            or ", ".join(text(one, "address") for one in each.children("status", "addresses"))
+            or ", ".join(f"host port {port}" for port in _host_ports(each)),
             status_of(each),
         )
         for each in asked.subject.objects
@@ -136,7 +136,25 @@ def _behind_services(asked: Asked) -> Iterator[tuple[str, str]]:
             ports = [str(port["nodePort"]) for port in each.children("spec", "ports") if port.get("nodePort")]
             owners = [str(workload.ref) for workload in serving_workloads(asked.state, each)]
             told = f", node port {', '.join(ports)}" if ports else ""
-            yield str(each.ref), f"{told}, behind it {' and '.join(owners)}" if owners else f"{told}, without pods"
+            told += "".join(f", port {integer(one, 'port')} to {one['targetPort']}" for one in _mapped(each))
+            outside = each.text("spec", "externalName")
+            behind = (
+                f"behind it {' and '.join(owners)}" if owners else f"leads to {outside}" if outside else "without pods"
+            )
+            yield str(each.ref), f"{told}, {behind}"
+
+
+def _host_ports(each: ClusterObject) -> tuple[str, ...]:
+    """Return the ports of its nodes that the containers of a workload take."""
+    ports = (port for one in children(pod_spec(each), "containers") for port in children(one, "ports"))
+    return tuple(str(port["hostPort"]) for port in ports if port.get("hostPort"))
+
+
+def _mapped(service: ClusterObject) -> tuple[JsonObject, ...]:
+    """Return the ports of a Service whose target has another number or a name."""
+    return tuple(
+        one for one in service.children("spec", "ports") if one.get("targetPort", one.get("port")) != one.get("port")
+    )
 
 
 def addresses(asked: Asked) -> FirstLook:
@@ -151,24 +169,59 @@ def replicas(asked: Asked) -> FirstLook:
     found = [each for each in _pods_or_workloads(asked) if each.kind != "Pod"]
     if asked.subject.named and not all(map(is_ready, found)) and not asked.question.asks("count", "list"):
         return look_for_cause(asked)
-    bounds = tuple(_bounds(asked, found)) if "HorizontalPodAutoscaler" in asked.question.kinds else ()
-    if bounds:
-        return fact(asked, f"{'; '.join(bounds)}.")
+    if "HorizontalPodAutoscaler" in asked.question.kinds and _autoscalers(asked):
+        return scaling_bounds(asked)
     rows = [(str(each.ref), status_of(each)) for each in found]
     told = "; ".join(f"{name}: {status}" for name, status in rows) if len(rows) <= _MOST_TOLD else ""
     summary = told or f"{counted(len(rows), 'workload')} {place_of(asked)}"
     return fact(asked, f"{summary}.", table_of(("workload", "replicas"), rows) if len(rows) > _MOST_TOLD else None)
 
 
-def _bounds(asked: Asked, found: Sequence[ClusterObject]) -> Iterator[str]:
-    """Yield the minimum and maximum of replicas of the autoscalers of workloads."""
-    names = {(each.namespace, each.kind, each.name) for each in found}
-    for each in asked.state.of("HorizontalPodAutoscaler"):
-        target = each.child("spec", "scaleTargetRef")
-        if (each.namespace, text(target, "kind"), text(target, "name")) in names:
-            least, most = (cell_of(asked.state, each, title) for title in ("min", "max"))
-            now = cell_of(asked.state, each, "current")
-            yield f"{each.ref} keeps between {least} and {most} replicas; now there are {now}"
+def asks_scaling_bounds(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks how far an autoscaler can scale the named objects."""
+    scaled = "HorizontalPodAutoscaler" in question.kinds or question.asks("replicas")
+    room = not word_list("room to scale").isdisjoint(question.words)
+    return bool(scaled and room and subject.named) and not question.asks("why", "trouble", "changes", "when", "logs")
+
+
+def scaling_bounds(asked: Asked) -> FirstLook:
+    """Return the present, the lowest and the highest number of replicas of the autoscalers of the named objects."""
+    found = _autoscalers(asked)
+    if not found:
+        gaps = unread(asked.state, ("HorizontalPodAutoscaler",), asked.subject.namespaces)
+        text_of = f"{', '.join(gaps)} could not be read." if gaps else f"No autoscaler scales {place_of(asked)}."
+        return fact(asked, text_of, None, "inconclusive" if gaps else "answered")
+    told = []
+    for each in found:
+        now, most = each.integer("status", "currentReplicas"), each.integer("spec", "maxReplicas")
+        least = each.integer("spec", "minReplicas") or 1
+        room = f"{counted(most - now, 'more replica')} possible" if most > now else "its maximum is reached"
+        told.append(f"{each.ref} has {now} of at most {most} replicas (at least {least}): {room}")
+    return fact(asked, f"{'; '.join(told)}.")
+
+
+def _autoscalers(asked: Asked) -> tuple[ClusterObject, ...]:
+    """Return the named autoscalers, and those of the named objects."""
+    every = [
+        scaler
+        for each in asked.subject.objects
+        for scaler in ((each,) if each.kind == "HorizontalPodAutoscaler" else autoscalers_of(asked.state, each))
+    ]
+    return tuple({each.ref: each for each in every}.values())
+
+
+def asks_which_is_older(question: Question, subject: Subject) -> bool:
+    """Return whether a question compares the ages of named objects: "is node-1 older than node-2"."""
+    compared = not word_list("compared by age").isdisjoint(question.words)
+    aged = question.older_seconds or question.newer_seconds
+    return compared and len(subject.named) > 1 and not aged and not question.asks("why", "trouble", "logs")
+
+
+def ages(asked: Asked) -> FirstLook:
+    """Return the ages of the named objects, the oldest first."""
+    found = sorted((named.objects[0] for named in asked.subject.named), key=lambda each: each.created)
+    told = ", then ".join(f"{each.ref} ({duration(asked.state.age_seconds(each))})" for each in found)
+    return fact(asked, f"The oldest is {told}.")
 
 
 def history(asked: Asked) -> FirstLook:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.triage.filters import Filter, negated_before
 from holmes.triage.users import users_of
-from holmes.triage.vocabulary import vocabulary, word_list
+from holmes.triage.vocabulary import vocabulary, word_list, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,9 @@ _NOT_FIELDS: Final = frozenset({"annotation", "label", "memory", "cpu"})
 _WORDS: Final[tuple[PartSense, ...]] = ("word", "aside", "value", "symptom")
 _TYPES: Final = frozenset({"type", "typ", "typs", "tipo"})
 _MOST_WORDS: Final = 3
+_KEYED: Final = expression(
+    r"\b(?:keys?|schlussel|claves?|cles?)\s+(?:called |named |namens |llamada |nommee )?[`'\"]?([a-z0-9_.-]*[a-z0-9_])"
+)
 
 
 def field_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
@@ -44,6 +48,22 @@ def field_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
                 yield _filter(asked, name, " ".join(said), start)
                 _take(asked, start, start + length)
                 break
+
+
+def name_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filters for the beginning of names: "start with kube-", and for keys: "have the key app.yaml"."""
+    for prefix in asked.question.prefixes:
+        for sense in (*_WORDS, "concept", "state"):
+            asked.ledger.take(sense, *asked.question.prefix_words)
+        yield Filter(told=f"name begins with {prefix}", holds=lambda each, prefix=prefix: each.name.startswith(prefix))  # type: ignore[misc]
+    for match in _KEYED.finditer(asked.question.text) if kinds == ("ConfigMap",) else ():
+        for sense in _WORDS:
+            asked.ledger.take(sense, *words_of(match[0]))
+        yield Filter(told=f"with key {match[1]}", holds=lambda each, key=match[1]: key in map(str.lower, _keys(each)))  # type: ignore[misc]
+
+
+def _keys(each: ClusterObject) -> tuple[str, ...]:
+    return (*each.child("data"), *each.child("binaryData"))
 
 
 def value_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
-_PORT: Final = re.compile(r"\b(?:(?:node ?)?port|puerto) (\d{2,5})\b")
+_PORT: Final = re.compile(r"\b(?:(?:node|host)?[ -]?(?:port|puerto)|puerto del host|port d'hote) (\d{2,5})\b")
 _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
 _RUN: Final = word_list("present runs")
 _PLACES: Final = word_list("running places")
@@ -211,7 +211,8 @@ def _ports(each: ClusterObject) -> set[str]:
             str(one.get(key)) for one in each.children("spec", "ports") for key in ("port", "targetPort", "nodePort")
         }
     containers = children(pod_spec(each), "containers") if each.kind in WITH_TEMPLATE else ()
-    return {str(one.get("containerPort")) for container in containers for one in children(container, "ports")}
+    ports = (one for container in containers for one in children(container, "ports"))
+    return {str(one.get(key)) for one in ports for key in ("containerPort", "hostPort")}
 
 
 def _without_endpoints(asked: Asked) -> Callable[[ClusterObject], bool]:
@@ -342,9 +343,10 @@ def _says_crashed(asked: Asked) -> bool:
 def _is_included(asked: Asked, name: str) -> bool:
     """Return whether a state only says what else counts: "all pods, finished ones included"."""
     words = asked.question.words
+    including = _INCLUDING - {"plus"} if asked.question.comparisons else _INCLUDING  # "plus de 8 fois"
     return any(
         place.sense == "state" and place.name == name
-        and not _INCLUDING.isdisjoint(words[max(0, place.first - 2) : place.last + 3])
+        and not including.isdisjoint(words[max(0, place.first - 2) : place.last + 3])
         for place in asked.question.found
     )  # fmt: skip
 

@@ -27,6 +27,7 @@ _BY_WHOM: Final = word_list("by whom")
 _PERSONS: Final = word_list("persons")
 _OWN_WISHES: Final = word_list("own wish verbs")
 _WISHES: Final = word_list("wish verbs") | _OWN_WISHES
+_NUMBERS: Final = word_list("indefinite") | {"two", "three", "zwei", "drei", "dos", "tres", "deux", "trois"}
 _NARROWING: Final = word_list("narrowing")
 _LISTED: Final = word_list("listed before")
 _ONES: Final = frozenset({"ones", "one"})
@@ -53,7 +54,7 @@ def qualifies(question: Question, index: int) -> bool:
         return True
     if _is_purpose(words, index, clause) or before[-1:] == ["j"]:  # "j'ai besoin"
         return False
-    if before and before[-1] in _TEMPORAL:
+    if _is_manner(question, index, clause) or (before and before[-1] in _TEMPORAL):
         return False
     if before and before[-1] in _LINKING:
         return True
@@ -64,6 +65,12 @@ def qualifies(question: Question, index: int) -> bool:
     manners = _MANNERS | {"negation"} if personal else _MANNERS
     asks = any(each.first in clause and each.name not in manners for each in question.found)
     return asks or bool(symptoms_in(words[clause.start : clause.stop]))
+
+
+def _is_manner(question: Question, index: int, clause: range) -> bool:
+    """Return whether a word tells how short the answer should be: "the whole cluster in one breath"."""
+    counted = question.words[index - 2 : index - 1] in (("in",), ("en",)) and question.words[index - 1] in _NUMBERS
+    return counted and not any(each.sense == "kind" and each.first in clause for each in question.found)
 
 
 def is_restricting(words: Sequence[str]) -> bool:

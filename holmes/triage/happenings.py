@@ -76,7 +76,8 @@ def asks_changes(question: Question, subject: Subject) -> bool:
         return False
     if question.asks("count"):
         return _counts_changes(question)
-    said = any(beginnings(each).search(question.spoken) for each in ("any change", *_SORTS, "removal"))
+    spoken = subject.without_names(question.spoken)  # "who uses the secret of la-rotate"
+    said = any(beginnings(each).search(spoken) for each in ("any change", *_SORTS, "removal"))
     deployed = _HAPPENED.search(question.text) is not None and "Deployment" in question.kinds
     happened = beginnings("what happened").search(question.spoken) is not None
     dated = question.period is not None

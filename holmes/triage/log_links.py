@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.changes import services_selecting
 from holmes.diagnosis.facts.edges import host_uses, workload_hosts
-from holmes.diagnosis.facts.templates import serving_workloads
+from holmes.diagnosis.facts.templates import serving_workloads, template_of
 from holmes.kubernetes.fields import integer, text
-from holmes.triage.log_troubles import troubles_of, workloads_of
+from holmes.kubernetes.kinds import WORKLOADS
+from holmes.triage.log_troubles import failed_at_start, troubles_of, workloads_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -53,10 +55,13 @@ _DNS_PORT: Final = 53
 _MOST_HOPS: Final = 4
 
 
-def links_in_logs(state: ClusterState, subjects: Sequence[ClusterObject]) -> dict[ObjectRef, tuple[ObjectRef, ...]]:
+def links_in_logs(
+    state: ClusterState, subjects: Sequence[ClusterObject], *, starting: bool = False
+) -> dict[ObjectRef, tuple[ObjectRef, ...]]:
     """Return the objects that the logs of the subjects blame or wait for, each with the objects up to it.
 
-    The logs behind a Service are followed in turn. The nearest objects come first.
+    The logs behind a Service are followed in turn. The nearest objects come first. With `starting`, also what young
+    pods could not reach so far counts.
     """
     found: dict[ObjectRef, tuple[ObjectRef, ...]] = {}
     waiting: list[tuple[ClusterObject, tuple[ObjectRef, ...]]] = [
@@ -67,7 +72,7 @@ def links_in_logs(state: ClusterState, subjects: Sequence[ClusterObject]) -> dic
         workload, path = waiting.pop(0)
         if len(path) > _MOST_HOPS:
             break
-        for ref in _named(state, workload):
+        for ref in _named(state, workload, starting=starting):
             found.setdefault(ref, (*path, ref))
             for behind in behind_service(state, ref) if ref.kind == "Service" else ():
                 if behind.ref not in seen:
@@ -77,8 +82,20 @@ def links_in_logs(state: ClusterState, subjects: Sequence[ClusterObject]) -> dic
     return found
 
 
-def _named(state: ClusterState, workload: ClusterObject) -> Iterator[ObjectRef]:
-    for trouble in troubles_of(state, workload):
+def way_to(
+    state: ClusterState, links: Mapping[ObjectRef, tuple[ObjectRef, ...]], culprit: ObjectRef
+) -> tuple[ObjectRef, ...] | None:
+    """Return the objects up to a culprit: one that the logs lead to, or what a named Service would select."""
+    each = state.find(culprit)
+    if culprit in links or each is None or each.kind not in WORKLOADS:
+        return links.get(culprit)
+    services = services_selecting(state, each.namespace, template_of(each).labels)
+    return next(((*links[one.ref], culprit) for one in services if one.ref in links), None)
+
+
+def _named(state: ClusterState, workload: ClusterObject, *, starting: bool) -> Iterator[ObjectRef]:
+    early = failed_at_start(state, workload) if starting else ()
+    for trouble in (*troubles_of(state, workload), *early):
         if trouble.group.is_lasting:
             yield from named_services(state, trouble)
             yield from objects_named(state, trouble)

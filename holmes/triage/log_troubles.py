@@ -81,11 +81,25 @@ def troubles_of(state: ClusterState, workload: ClusterObject) -> tuple[Trouble, 
     return known[workload.ref]
 
 
+def failed_at_start(state: ClusterState, workload: ClusterObject) -> Iterator[Trouble]:
+    """Yield the groups that `troubles_of` leaves out, because what a young pod cannot reach may be starting, too.
+
+    They are evidence only together with a fault of what they name.
+    """
+    for key, story in stories_of(state, workload):
+        if _is_young(state, key):
+            yield from (Trouble(workload=workload, key=key, group=one) for one in story.groups if one.kind in _STARTING)
+
+
+def _is_young(state: ClusterState, key: LogKey) -> bool:
+    pod = state.find(key.pod)
+    return pod is not None and state.age_seconds(pod) < state.grace_seconds
+
+
 def _troubles_of(state: ClusterState, workload: ClusterObject) -> tuple[Trouble, ...]:
     found: dict[str, Trouble] = {}
     for key, story in stories_of(state, workload):
-        pod = state.find(key.pod)
-        starting = pod is not None and state.age_seconds(pod) < state.grace_seconds
+        starting = _is_young(state, key)
         for group in (*story.groups, *risen_numbers(story)):
             if not (starting and group.kind in _STARTING):
                 name = f"{group.template} {group.detail[:20]}"

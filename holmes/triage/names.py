@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import ObjectRef
+    from holmes.values.json_types import JsonObject
 
 _ORDER: Final = (
     "Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Service", "Ingress", "Pod",
@@ -32,6 +33,7 @@ _ORDER: Final = (
 _UNNAMED: Final = frozenset({"EndpointSlice", "Lease", "Namespace", "CustomResourceDefinition", "ClusterRole",
     "ClusterRoleBinding", "PriorityClass", "APIService"})  # fmt: skip
 """Kinds that only a question with the kind means."""
+_STORED: Final = frozenset({"Secret", "ConfigMap"})
 _NAME_LABELS: Final = ("app", "app.kubernetes.io/name", "app.kubernetes.io/instance", "k8s-app", "component",
     "app.kubernetes.io/component")  # fmt: skip
 _WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"})
@@ -103,6 +105,28 @@ class Names:
         ]
         return tuple(sorted(found, key=_likely))
 
+    def others(self, name: str, kind: str, namespaces: Sequence[str]) -> tuple[ClusterObject, ...]:
+        """Return the objects with a name that no usual kind has: of custom kinds, or a role such as cluster-admin.
+
+        A Secret or a ConfigMap is not meant by the name of a custom object.
+        """
+        custom = tuple(each for each in self.named(name, "", namespaces) if each.group and kind not in _STORED)
+        if custom or kind:
+            return custom
+        return self.named(name, "ClusterRole") or (self._with_container(name, namespaces) if namespaces else ())
+
+    def _with_container(self, name: str, namespaces: Sequence[str]) -> tuple[ClusterObject, ...]:
+        """Return the workloads that have a container with a name."""
+        workloads = (
+            each for kind in (*_WORKLOADS, "Pod") for each in self.state.of(kind) if each.namespace in namespaces
+        )
+        found = [
+            each
+            for each in workloads
+            if any(text(one, "name") == name for one in _containers(each)) and self.state.workload_of(each) is each
+        ]
+        return tuple(sorted(found, key=_likely))
+
     def knows(self, word: str) -> bool:
         """Return whether a word is a name, an application, a namespace, a value, a key or a user of the cluster."""
         indexes = (self._by_name, self._by_label, self._by_address, self.kinds)
@@ -127,7 +151,7 @@ class Names:
     def at_address(self, address: str) -> tuple[ClusterObject, ...]:
         """Return the objects with an IP address or host name, for a node with a node port the Services of the port."""
         host, _, port = address.lower().partition(":")
-        found = self._by_address.get(host, [])
+        found = self._by_address.get(host, []) or (self._by_node_port.get(host, []) if host.isdigit() else [])
         if port and any(each.kind == "Node" for each in found):
             found = self._by_node_port.get(port) or found
         return tuple(sorted(found, key=_likely))
@@ -244,18 +268,26 @@ def plain_value(value: str) -> str:
 
 
 def _node_ports(state: ClusterState) -> dict[str, list[ClusterObject]]:
-    """Return the Services of each port that all nodes listen on."""
+    """Return the Services of each port that all nodes listen on, and the workloads of the ports of some nodes."""
     found: dict[str, list[ClusterObject]] = defaultdict(list)
     for each in state.of("Service"):
         for port in each.children("spec", "ports"):
             found[str(port.get("nodePort", ""))].append(each)
+    for each in (each for kind in (*_WORKLOADS, "Pod") for each in state.of(kind)):
+        ports = (port for one in _containers(each) for port in children(one, "ports") if port.get("hostPort"))
+        if state.workload_of(each) is each:
+            for port in ports:
+                found[str(port["hostPort"])].append(each)
     return found
 
 
 def _images(each: ClusterObject) -> Iterator[str]:
+    return (text(one, "image") for one in _containers(each))
+
+
+def _containers(each: ClusterObject) -> tuple[JsonObject, ...]:
     spec = child(each.body, "spec") if each.kind == "Pod" else template_of(each).spec
-    for part in ("initContainers", "containers"):
-        yield from (text(one, "image") for one in children(spec, part))
+    return (*children(spec, "initContainers"), *children(spec, "containers"))
 
 
 def _key_words(key: str) -> tuple[str, ...]:

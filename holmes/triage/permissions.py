@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.access_review import Denial, allowing_binding, grants_of, groups_of, reason_of, role_of
 from holmes.diagnosis.facts.custom_resources import resource_of
-from holmes.kubernetes.fields import text, texts
+from holmes.kubernetes.fields import text
 from holmes.kubernetes.kinds import KINDS, WORKLOADS
 from holmes.triage.facts import fact, table_of
 from holmes.triage.ledger import unread
 from holmes.triage.names import names_of
+from holmes.triage.role_answers import MOST_RULES, WHO, of_principal, of_role, rule_told, who_may_all
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import beginnings, sightings, vocabulary, word_list
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
-    from holmes.values.json_types import JsonObject
 
 _VERBS: Final = {
     "get": "get read reads reading see view lesen liest abrufen leer ver obtener lire voir lit obtenir access zugriff"
@@ -40,9 +40,9 @@ _VERBS: Final = {
     **{verb: verb for verb in ("impersonate", "bind", "escalate", "approve", "use", "evict")},
 }
 _VERB_BY_WORD: Final = {word: verb for verb, words in _VERBS.items() for word in words.split()}
+_SCALING: Final = frozenset({"scale", "skalieren", "escalar"})
 _BUILT_IN: Final = {kind.name: kind for kind in KINDS}
 _AS: Final = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})")
-_WHO: Final = ("who", "where", "through")
 _WHO_WORDS: Final = word_list("who")
 _CAN: Final = word_list("modals")
 _ANYBODY: Final = re.compile(
@@ -50,6 +50,7 @@ _ANYBODY: Final = re.compile(
     r"|\b(?:puede|tiene) (?:alguien|alguno)\b|\balguien (?:mas )?puede\b|\bquelqu.un (?:d.autre )?(?:peut|a)\b"
     r"|\b(?:who|wer|quien|qui) (?:else|sonst|mas|d.autre)\b"
 )
+_ELSE: Final = re.compile(r"\b(?:who|anybody|anyone|wer|jemand|quien|alguien|qui) (?:else|sonst|mas|d.autre)\b")
 _SELF: Final = re.compile(r"\b(?:can|may|could|am) (?:i|we)\b|\b(?:darf|kann) ich\b|\bpuedo\b|\b(?:puis-je|je peux)\b")
 _PERSON: Final = re.compile(
     r"\b(?:users?|groups?|benutzer|nutzer|gruppe|usuario|grupo|utilisateur|groupe)\s+[`'\"]?([\w.@:-]{2,80})"
@@ -62,7 +63,6 @@ _SORTS: Final = (
 )
 _ROLES: Final = ("Role", "ClusterRole")
 _NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *_ROLES})
-_MOST_RULES: Final = 4
 _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace shop`"
 
 
@@ -93,8 +93,14 @@ def _asks_who_may(question: Question) -> bool:
 
 
 def _asks_of_role(question: Question, subject: Subject) -> bool:
-    named = any(each.kind in _ROLES and each.kind in question.kinds for each in subject.objects)
-    return named and not question.asks("uses", "when", "trouble", "count", "age")
+    return _role(question, subject) is not None and not question.asks("uses", "when", "trouble", "count", "age")
+
+
+def _role(question: Question, subject: Subject) -> ClusterObject | None:
+    """Return the role that a question names with its kind, or in "who is cluster-admin"."""
+    who = not _WHO_WORDS.isdisjoint(question.words[:1]) and _CAN.isdisjoint(question.words)
+    roles = (each for each in subject.objects if each.kind in _ROLES)
+    return next((each for each in roles if who or each.kind in question.kinds), None)
 
 
 def _asks_of_account(question: Question, subject: Subject) -> bool:
@@ -124,13 +130,11 @@ def permission(asked: Asked) -> FirstLook:
     if gaps:
         text = f"Cannot determine permissions: {', '.join(dict.fromkeys(gaps))} could not be read."
         return fact(asked, text, None, "inconclusive")
-    role = next(
-        (each for each in asked.subject.objects if each.kind in _ROLES and each.kind in asked.question.kinds), None
-    )
+    role = _role(asked.question, asked.subject)
     account, principal = _account(asked), next(iter(_principals(asked)), "")
     verbs, kinds = _verbs(asked), _resource_kinds(asked)
     if role is not None:
-        return _of_role(asked, role)
+        return of_role(asked, role)
     if account is not None:
         return _of_account(asked, account, verbs, kinds)
     return _of_people(asked, principal, verbs, kinds)
@@ -145,9 +149,9 @@ def _of_people(asked: Asked, principal: str, verbs: tuple[str, ...], kinds: tupl
     if verbs and kinds:
         return (_of_asker if _SELF.search(asked.question.text) else _who)(asked, verbs, kinds[0])
     if principal:
-        return _of_principal(asked, principal)
+        return of_principal(asked, principal)
     if not kinds and beginnings("everything").search(asked.question.spoken):
-        return _who_may_all(asked)
+        return who_may_all(asked)
     summary = f"Not understood: name the ServiceAccount, the verb and the resource, {_EXAMPLE}."
     return fact(asked, summary, None, "not_understood")
 
@@ -178,7 +182,7 @@ def _of_account(asked: Asked, account: ClusterObject, verbs: tuple[str, ...], ki
         return _all(asked, account)
     looks = [_may(asked, account, verb, kind) for kind in kinds for verb in verbs]
     looks.sort(key=lambda look: not look.summary.startswith("No"))
-    return replace(looks[0], summary=" ".join(look.summary for look in looks[:_MOST_RULES]))
+    return replace(looks[0], summary=" ".join(look.summary for look in looks[:MOST_RULES]))
 
 
 def _principals(asked: Asked, *, excluded: bool = False) -> list[str]:
@@ -216,17 +220,6 @@ def _of_asker(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
     return replace(look, fix=(command,))
 
 
-def _of_role(asked: Asked, role: ClusterObject) -> FirstLook:
-    """List the rules of a role, and who has it."""
-    rules = [
-        (f"{', '.join(texts(rule, 'verbs'))}", f"{', '.join(texts(rule, 'resources'))}")
-        for rule in role.children("rules")
-    ]
-    told = "; ".join(f"{verbs} {resources}" for verbs, resources in rules[:_MOST_RULES]) or "nothing"
-    holders = ", ".join(str(user.object.ref) for user in users_of(asked.state, role)) or "no binding"
-    return fact(asked, f"{role.ref} allows: {told}. It is bound by {holders}.", table_of(("verbs", "resources"), rules))
-
-
 def _account(asked: Asked) -> ClusterObject | None:
     """Return the named ServiceAccount, or the account of the named workload."""
     written = _AS.search(asked.question.text)
@@ -241,50 +234,6 @@ def _account(asked: Asked) -> ClusterObject | None:
     return next(iter(accounts), None)
 
 
-def _who_may_all(asked: Asked) -> FirstLook:
-    """List who may do everything: the subjects of roles with all verbs for all resources."""
-    rows = [
-        (f"{text(subject, 'kind')} {text(subject, 'name')}", binding.namespace or "the whole cluster", str(binding.ref))
-        for kind in ("ClusterRoleBinding", "RoleBinding")
-        for binding in asked.state.of(kind)
-        for role in [role_of(asked.state, binding)]
-        if role is not None
-        and any("*" in texts(rule, "verbs") and "*" in texts(rule, "resources") for rule in role.children("rules"))
-        for subject in binding.children("subjects")
-    ]
-    told = ", ".join(f"{who} in {where}" for who, where, _ in rows[:_MOST_RULES])
-    return fact(asked, f"{len(rows)} may do everything{f': {told}' if rows else ''}.", table_of(_WHO, rows))
-
-
-def _of_principal(asked: Asked, name: str) -> FirstLook:
-    """List the rules of the roles that are bound to a user or a group."""
-    bindings = [
-        (binding, text(subject, "kind"))
-        for kind in ("ClusterRoleBinding", "RoleBinding")
-        for binding in asked.state.of(kind)
-        if asked.subject.contains(binding) or not binding.namespace
-        for subject in binding.children("subjects")
-        if text(subject, "name").lower() == name
-    ]
-    rows = [
-        (
-            f"{text(binding.body, 'roleRef', 'kind')} {text(binding.body, 'roleRef', 'name')}",
-            binding.namespace or "the whole cluster",
-            "; ".join(_told(rule) for rule in (role.children("rules") if role is not None else ())) or "not read",
-        )
-        for binding, _ in bindings
-        for role in [role_of(asked.state, binding)]
-    ]
-    if not rows:
-        return fact(asked, f"No binding for `{name}` was found {asked.subject.place}.", None, "inconclusive")
-    told = "; ".join(f"{role} in {place}: {rules}" for role, place, rules in rows[:_MOST_RULES])
-    return fact(asked, f"{bindings[0][1]} {name} has {told}.", table_of(("role", "where", "allows"), rows))
-
-
-def _told(rule: JsonObject) -> str:
-    return f"{', '.join(texts(rule, 'verbs'))} {', '.join(texts(rule, 'resources'))}"
-
-
 def _all(asked: Asked, account: ClusterObject) -> FirstLook:
     """List the rules of the roles that are bound to an account."""
     groups = groups_of(account)
@@ -296,11 +245,11 @@ def _all(asked: Asked, account: ClusterObject) -> FirstLook:
         if any(text(subject, "name") in groups for subject in each.children("subjects"))
     ]
     roles = [role for binding in bindings if (role := role_of(asked.state, binding)) is not None]
-    rules = [(str(role.ref), _told(rule)) for role in roles for rule in role.children("rules")]
+    rules = [(str(role.ref), rule_told(rule)) for role in roles for rule in role.children("rules")]
     if not rules:
         return fact(asked, f"No role is bound to {account.ref}.")
-    told = "; ".join(dict.fromkeys(rule for _, rule in rules[:_MOST_RULES]))
-    more = "; …" if len(rules) > _MOST_RULES else ""
+    told = "; ".join(dict.fromkeys(rule for _, rule in rules[:MOST_RULES]))
+    more = "; …" if len(rules) > MOST_RULES else ""
     rest = " It may do nothing else." if asked.question.asks("negation") else ""
     return fact(asked, f"{account.ref} may: {told}{more}.{rest}", table_of(("role", "allows"), rules))
 
@@ -355,30 +304,35 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
     """Answer who may do something, or whether a named user or group may. All of `verbs` must be allowed."""
     spaces = asked.subject.namespaces or tuple(each.name for each in asked.state.of("Namespace")) or ("",)
     every = [set(_granted(asked, verb, kind, spaces)) for verb in verbs]
+    if not _SCALING.isdisjoint(asked.question.words):  # also by an update, and through the subresource alone
+        requests = ((verb, part) for verb in ("patch", "update") for part in ("", "/scale"))
+        every = [{row for verb, part in requests for row in _granted(asked, verb, kind, spaces, part)}]
     left_out = {f"ServiceAccount {each.ref.path}" for each in asked.subject.excluded}
-    left_out |= {f"{kind} {name}" for kind in ("User", "Group") for name in _principals(asked, excluded=True)}
+    others = _ELSE.search(asked.question.text) is not None
+    out = _principals(asked, excluded=True) + (_principals(asked) if others else [])
+    left_out |= {f"{kind} {name}" for kind in ("User", "Group") for name in out}
     rows = sorted(
         row for row in set.intersection(*every) if row[0] not in left_out and row[0].startswith(_sorts(asked))
     )
     left_out &= {row[0] for each in every for row in each}
     asked_for = f"{' and '.join(verbs)} {_resource(asked, kind)[0]} {asked.subject.place}"
-    named = _principals(asked)
-    written = [match[1] or match[2] for match in _PERSON.finditer(asked.question.text)]
+    named = [] if others else _principals(asked)
+    written = [] if others else [match[1] or match[2] for match in _PERSON.finditer(asked.question.text)]
     people = [*named, *(name for name in written if name not in vocabulary().stop and not sightings((name,)))]
     everybody = not _WHO_WORDS.isdisjoint(asked.question.words) or _ANYBODY.search(asked.question.text)
     if not everybody and not asked.question.asks("list"):
         people += [word for word in asked.subject.unknown if word not in _VERB_BY_WORD]
     if not people:
         told = ", ".join(dict.fromkeys(row[0] for row in rows[:6])) + (", …" if len(rows) > 6 else "")
-        others = f" others than {', '.join(sorted(left_out))}" if left_out else ""
-        text = f"{len({row[0] for row in rows})}{others} may {asked_for}{f': {told}' if rows else ''}."
-        return fact(asked, text, table_of(_WHO, rows))
+        besides = f" others than {', '.join(sorted(left_out))}" if left_out else ""
+        text = f"{len({row[0] for row in rows})}{besides} may {asked_for}{f': {told}' if rows else ''}."
+        return fact(asked, text, table_of(WHO, rows))
     person = people[0]
     own = [row for row in rows if row[0].partition(" ")[2] == person]
     if own:
-        return fact(asked, f"Yes: {own[0][0]} may {asked_for}, through {own[0][2]}.", table_of(_WHO, own))
+        return fact(asked, f"Yes: {own[0][0]} may {asked_for}, through {own[0][2]}.", table_of(WHO, own))
     text = f"No binding that was read allows `{person}` to {asked_for}. Its groups are known to the API server only."
-    return fact(asked, text, table_of(_WHO, rows), "answered" if person in named else "inconclusive")
+    return fact(asked, text, table_of(WHO, rows), "answered" if person in named else "inconclusive")
 
 
 def _sorts(asked: Asked) -> tuple[str, ...]:
@@ -389,10 +343,13 @@ def _sorts(asked: Asked) -> tuple[str, ...]:
     return tuple(sorts) if len(sorts) == 1 else ("",)
 
 
-def _granted(asked: Asked, verb: str, kind: str, spaces: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+def _granted(
+    asked: Asked, verb: str, kind: str, spaces: tuple[str, ...], part: str = ""
+) -> Iterator[tuple[str, str, str]]:
     """Yield who may do something, where, and through which binding."""
     for space in spaces:
-        for binding, subject, only in grants_of(asked.state, _request(asked, (space, ""), verb, kind)):
+        request = _request(asked, (space, ""), verb, kind)
+        for binding, subject, only in grants_of(asked.state, replace(request, resource=f"{request.resource}{part}")):
             one, name = text(subject, "kind"), text(subject, "name")
             path = f"{text(subject, 'namespace')}/{name}" if one == "ServiceAccount" else name
             where = "in the whole cluster" if binding.kind == "ClusterRoleBinding" else f"in namespace {space}"

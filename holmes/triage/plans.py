@@ -120,6 +120,9 @@ def _asks_usage(question: Question, subject: Subject) -> bool:
         return False  # "who consumes this ConfigMap"
     requested = beginnings("request words").search(question.spoken) or beginnings("limit words").search(question.spoken)
     near = beginnings("near a limit").search(question.spoken)
+    measured = beginnings("consuming").search(question.spoken) and subject.named and _MEASURED & words
+    if measured and any(question.lacks(what) for what in ("requests", "limits")):
+        return True  # "how much memory is web using, not its request"
     if requested and near:
         return True
     if requested and not beginnings("consuming").search(question.spoken):
@@ -323,6 +326,8 @@ _PLANS: Final = (
     Plan(fits=asks_port_forward, answer=port_forward, takes=_ALL),
     Plan(fits=asks_log_command, answer=log_command, takes=_ALL),
     Plan(fits=asks_exec, answer=exec_command, takes=_ALL),
+    Plan(fits=details.asks_scaling_bounds, answer=details.scaling_bounds, takes=_ALL),
+    Plan(fits=details.asks_which_is_older, answer=details.ages, takes=_ALL),
     Plan(fits=asks_logs, answer=log_answer, takes=("word", "symptom", "value", "state", "kind", "bound", "period")),
     Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept")),
     Plan(fits=_asks_events, answer=happenings.events, takes=("period", "concept")),

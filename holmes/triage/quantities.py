@@ -204,6 +204,8 @@ def _of_containers(asked: Asked) -> FirstLook:
         each for each in _amounts(_pods(asked) if pods else _workloads(asked))
         if each.measure in measures and each.resource in wanted
     ]  # fmt: skip
+    called = {each.name for each in asked.subject.named}  # "the limit of log-shipper", which is a container of web
+    found = [each for each in found if each.container in called and each.object.name not in called] or found
     if not found:
         names = f"{' or '.join(wanted)} {' and '.join(measures)}"
         kinds = [kind for kind in asked.question.kinds if kind in (*WORKLOAD_KINDS, "Pod")]

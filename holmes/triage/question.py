@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.complaints import about_trouble, asides, complains
 from holmes.triage.homographs import without_homographs
+from holmes.triage.occasions import is_occasion
 from holmes.triage.periods import period_of
 from holmes.triage.points import NUMBER_WORDS, length_expression, number_of, seconds_of
-from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, word_list, words_of
+from holmes.triage.told_values import PREFIXED, node_ports, versions_in
+from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -199,6 +201,21 @@ class Question:
         return any(each.sense == "concept" and each.name in concepts for each in self.found)
 
     @property
+    def data(self) -> tuple[str, ...]:
+        """The addresses, and the versions if the question is about the kubelet or the version of nodes."""
+        return (*self.addresses, *versions_in(self.words, self.text, nodes="Node" in self.kinds))
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """The beginnings that names must have: `kube-` in "namespaces that start with kube-"."""
+        return tuple(match[1].rstrip("*") for match in PREFIXED.finditer(self.text))
+
+    @property
+    def prefix_words(self) -> frozenset[str]:
+        """The words of the conditions on the beginnings of names."""
+        return frozenset(word for match in PREFIXED.finditer(self.text) for word in words_of(match[0]))
+
+    @property
     def wants_reason(self) -> bool:
         """Whether the question states trouble, or asks for a reason."""
         return self.complains or self.asks("why", "trouble")
@@ -253,11 +270,8 @@ def parse_question(text: str) -> Question:
     spoken = _without(words, [words_of(each) for each in asides(lowered)])
     period = period_of(_german(dated) if language_of(words) == "de" else dated)
     found = without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None)
-    period = (
-        None
-        if period is not None and (_is_deadline(period, words, found) or _is_of_occasion(period, words))
-        else period
-    )
+    period = period if period is not None and not is_occasion(period, words, found) else None
+    kinds = {each.name for each in found}
     return Question(
         text=lowered,
         words=words,
@@ -270,7 +284,14 @@ def parse_question(text: str) -> Question:
         older_seconds=age_seconds if old else 0.0,
         newer_seconds=0.0 if old else age_seconds,
         period=period,
-        addresses=tuple(dict.fromkeys(match[0] for match in _ADDRESS.finditer(lowered))),
+        addresses=tuple(
+            dict.fromkeys(
+                (
+                    *(match[0] for match in _ADDRESS.finditer(lowered)),
+                    *node_ports(plain, about="Service" in kinds),
+                )
+            )
+        ),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
         symptoms=symptoms_in(
             word for word, after in zip(spoken, (*spoken[1:], ""), strict=False) if not _fills(word, after)
@@ -289,21 +310,6 @@ def _apart(match: re.Match[str]) -> str:
     path = any(each.sense == "kind" for each in sightings(parts[:1])) and not vocabulary().is_plural(parts[0])
     kinds = all(any(each.sense == "kind" for each in sightings((part,))) for part in parts)
     return " and ".join(parts) if known and (kinds or not path) else match[0]
-
-
-def _is_deadline(period: Period, words: tuple[str, ...], found: tuple[Sighting, ...]) -> bool:
-    """Return whether a time tells when the person needs the answer: "before the 8 o'clock call, is all well"."""
-    judged = any(each.name == "health" for each in found) and not any(each.name == "trouble" for each in found)
-    return period.reach in ("before", "until") and judged and word_list("past verbs").isdisjoint(words)
-
-
-def _is_of_occasion(period: Period, words: tuple[str, ...]) -> bool:
-    """Return whether a day is that of a report or a meeting: "for Monday's report", "por el informe del lunes"."""
-    said = words_of(period.text)
-    at = next((at for at in range(len(words)) if said and words[at : at + len(said)] == said), -1)
-    before = [word for word in words[max(0, at - 3) : at] if word not in word_list("of") | word_list("determiners")]
-    beside = {*before[-1:], *words[at + len(said) : at + len(said) + 1]}
-    return at >= 0 and period.reach == "during" and not word_list("occasions").isdisjoint(beside)
 
 
 def _fills(word: str, after: str) -> bool:

@@ -31,20 +31,17 @@ _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _NUMBER: Final = re.compile(
     rf"[\d.:/-]+[a-z%]{{0,8}}|[a-z]?\d{{1,3}}[a-z%]{{0,3}}|[<>]=?|(?:{'|'.join(NUMBER_WORDS)})(?:mal)?"
 )
-_NAMING: Final = word_list("naming")
 _INSIDE, _LOCATING = word_list("inside"), word_list("locating")
-_DETERMINERS: Final = word_list("determiners")
+_DETERMINERS, _NAMING = word_list("determiners"), word_list("naming")
 _PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
-_ACTED_ON: Final = word_list("beside names")
+_ACTED_ON, _EVERYDAY = word_list("beside names"), word_list("everyday nouns")
 _INTERROGATIVES, _ADJECTIVES = word_list("interrogatives"), word_list("adjectives")
 _INFINITIVES, _PARTICIPLES = frozenset({"to", "zu"}), ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _INFLECTED: Final = ("ing", "ly", "en", "ees", *_PARTICIPLES)
 _TEMPORAL, _PLURAL_VERBS, _MODALS = word_list("temporal"), word_list("plural verbs"), word_list("modals")
 _PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "uploads fail in media" is a name
-_EVERYDAY: Final = word_list("everyday nouns")
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
-_STORED: Final = ("Secret", "ConfigMap")
 _LEAST_NAMED, _MOST_UNKNOWN, _MOST_COMPARED = 4, 6, 12
 
 
@@ -153,17 +150,17 @@ class _Search:
             objects = self.names.at_address(address) or self._of_host(address)
             if objects:
                 yield Named(name=address, objects=objects)
-            else:
+            elif not address.isdigit():
                 missing.append(Missing(name=address, kind="address"))
 
     def _is_data(self, word: str) -> bool:
-        """Return whether a word is a number, a time, a label or an address."""
+        """Return whether a word is a number, a time, a label, an address or the beginning of names."""
         in_label = any(word in (term.key, term.value, str(term)) for term in self.question.labels)
-        in_address = any(word == each or word.startswith(f"{each}:") for each in self.question.addresses)
+        in_address = any(word == each or word.startswith(f"{each}:") for each in self.question.data)
         in_period = self.question.period is not None and word in self.question.period.text.split()
         number = _NUMBER.fullmatch(word) is not None and not self.names.named(word)
         ticket = word in self.question.tickets and not self.names.knows(word)
-        return in_label or in_address or in_period or number or ticket
+        return in_label or in_address or in_period or number or ticket or word in self.question.prefix_words
 
     def _is_value(self, index: int, word: str) -> bool:
         """Return whether a word that names no object is the value of a label or an annotation."""
@@ -347,7 +344,8 @@ class _Search:
         if hosts or prefix:
             return hosts or self.names.begins(name, kind, spaces)
         if self.question.asks("permission") or not _MODALS.isdisjoint(self.words):
-            spaces = () if self.names.named(name, "ServiceAccount") else spaces  # may get rights in another namespace
+            accounts = {each.namespace for each in self.names.named(name, "ServiceAccount")}
+            spaces = () if accounts and accounts.isdisjoint(spaces) else spaces  # it may get rights in another one
         exact = self.names.named(name, kind, spaces)
         if exact and kind in ("", exact[0].kind):
             return exact
@@ -359,9 +357,9 @@ class _Search:
         owner = self.names.owner_of_vanished_pod(name, spaces) if kind in ("", "Pod") else ()
         if owner:
             return Named(name=name, objects=owner, match="gone")
-        custom = tuple(each for each in self.names.named(name, "", spaces) if each.group and kind not in _STORED)
-        if custom:  # "the claim orders-db" of a custom kind
-            return Named(name=name, objects=custom)
+        others = self.names.others(name, kind, spaces)
+        if others:  # "the claim orders-db" of a custom kind
+            return Named(name=name, objects=others)
         near = self._nearest(name, kind, spaces)
         if near and len(name) >= LEAST_TYPED and alike(name, near[0].name) >= SURE:
             same = self.names.named(near[0].name, kind, spaces)
@@ -382,6 +380,8 @@ class _Search:
             missing = Missing(name=word.partition(".svc")[0], kind="Service")
             return Named(name=word, objects=objects) if objects else missing
         parts = word.split("/")
+        if "." in parts[0] and self.names.at_address(parts[0]):  # "shop.example/cart"
+            return Named(name=word, objects=self.names.at_address(parts[0]))
         kinds = {phrase[0]: name for phrase, meant in vocabulary().phrases.items() if len(phrase) == 1
                  for sense, name in meant if sense == "kind"}  # fmt: skip
         space, kind, name = "", "", parts[-1]

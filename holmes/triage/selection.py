@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.kubernetes.fields import children, text, text_map
 from holmes.triage.connections import connections, identity
-from holmes.triage.field_filters import field_filters, use_filters, value_filters
+from holmes.triage.field_filters import field_filters, name_filters, use_filters, value_filters
 from holmes.triage.filters import (
     WITH_TEMPLATE,
     WORKLOAD_KINDS,
@@ -29,6 +29,7 @@ from holmes.triage.names import is_of, is_part_of_image, plain_value
 from holmes.triage.relations import relation_filters
 from holmes.triage.time_filters import time_filters
 from holmes.triage.users import users_of
+from holmes.triage.version_filters import version_filters
 from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
@@ -63,10 +64,12 @@ def select(asked: Asked) -> Selection:
     filters = [
         *filters_of(asked, kinds),
         *time_filters(asked, kinds),
+        *version_filters(asked, kinds),
         *_object_filters(asked, kinds),
         *_image_filters(asked),
     ]
     filters += [
+        *name_filters(asked, kinds),
         *value_filters(asked, kinds),
         *field_filters(asked, kinds),
         *relation_filters(asked),

@@ -34,6 +34,8 @@ _LEAST_WRITTEN: Final = 5
 _LEAST_REPLACED: Final = 7
 _LEAST_NEGATED: Final = 6
 _MOST_WORDS: Final = 60
+_KEYBOARD: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_VOWELS: Final = frozenset("aeiouy")
 
 
 def with_whole_names(text: str, names: Names) -> str:
@@ -167,6 +169,19 @@ def _is_missed(written: str, meant: str, *, least: int = _LEAST_WRITTEN) -> bool
         return False
     if len(written) == len(meant):
         differing = sum(one != other for one, other in zip(written, meant, strict=True))
-        return differing == 1 and len(meant) >= _LEAST_REPLACED
+        return differing == 1 and len(meant) >= _LEAST_REPLACED and _is_beside(written, meant)
     shorter, longer = sorted((written, meant), key=len)
     return any(longer[:index] + longer[index + 1 :] == shorter for index in range(1, len(longer) - 1))
+
+
+def _is_beside(written: str, meant: str) -> bool:
+    """Return whether the wrong letter is beside the right one on the keyboard, or both are vowels.
+
+    Otherwise the word is another one: "charges" are not "changes".
+    """
+    one, other = next((one, other) for one, other in zip(written, meant, strict=True) if one != other)
+    if {one, other} <= _VOWELS:
+        return True
+    places = {letter: (row, column) for row, letters in enumerate(_KEYBOARD) for column, letter in enumerate(letters)}
+    first, second = places.get(one, (9, 9)), places.get(other, (-9, -9))
+    return abs(first[0] - second[0]) <= 1 and abs(first[1] - second[1]) <= 1

@@ -74,6 +74,12 @@ class Subject:
             return f"in the whole cluster{left_out}"
         return f"in namespace{'s' if len(self.namespaces) > 1 else ''} {', '.join(self.namespaces)}{left_out}"
 
+    def without_names(self, text: str) -> str:
+        """Return a question with the names of its objects and namespaces blanked."""
+        for name in sorted((*(each.name for each in self.named), *self.namespaces), key=len, reverse=True):
+            text = text.replace(name, " " * len(name))
+        return text
+
     def contains(self, each: ClusterObject) -> bool:
         """Return whether an object is in the namespaces of the subject."""
         return self.holds(each.namespace)
