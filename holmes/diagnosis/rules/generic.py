@@ -235,7 +235,7 @@ def _released(each: ClusterObject, finalizers: Sequence[str]) -> FixStep | None:
     """A finalizer protects something outside of the object, so it is removed by hand only as the last resort."""
     own = next((name for name in finalizers if "/" in name and "kubernetes.io/" not in name), "")
     sentence = f"Start the controller that removes the finalizer {own} of {each.ref}. Remove it by hand only if that "
-    step = instruction(each.ref, f"{sentence}controller is gone for good.")
+    step = instruction(each.ref, f"{sentence}controller does not come back.")
     return replace(step, requires=()) if own else None  # the object is being deleted, which the step expects
 
 
