@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.producers import controllers_of
-from holmes.triage.asked import is_acute, is_in_scope, look_about, refs_of
+from holmes.triage.asked import is_acute, is_in_scope, look_about, one_sentence, refs_of
 from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
 from holmes.triage.log_blame import blamed, origin_of, with_origin
@@ -62,8 +62,7 @@ def of_scope(asked: Asked) -> FirstLook:
     if gaps:
         text = f"Cannot determine the state {place}: {', '.join(gaps)} could not be read."
     elif matching or (there and particular):
-        words = ", ".join(f"`{word}`" for word in unknown or sorted(symptoms) or words_asked(asked))
-        text = f"The cause cannot be determined: no object of this cluster is named by {words}."
+        return _of_unknown_words(asked, there, unknown or tuple(sorted(symptoms)) or tuple(words_asked(asked)))
     elif len(there) < len(incidents) and asked.question.period is not None:
         text = f"No fault {where} is known to be from `{asked.question.period.text}`."
     elif symptoms and incidents:
@@ -74,6 +73,18 @@ def of_scope(asked: Asked) -> FirstLook:
         read = " in what could be read" if any(each.category != "absent" for each in asked.state.reading.gaps) else ""
         return look_about(asked, None, "healthy", f"No fault was found {where}{read}.")
     return look_about(asked, None, "inconclusive", text)
+
+
+def _of_unknown_words(asked: Asked, there: list[Incident], words: tuple[str, ...]) -> FirstLook:
+    """Answer a question in words that name nothing of the cluster: what is broken in the namespace may not be it."""
+    spaces = {spelling for each in asked.subject.namespaces for spelling in (each, each.replace("-", ""))}
+    strange = ", ".join(f"`{word}`" for word in words if word not in spaces)
+    unknown = f"no object of this cluster is named by {strange}."
+    broken = next((each for each in there if each.severity == "critical" and asked.subject.namespaces), None)
+    if broken is None:
+        return look_about(asked, None, "inconclusive", f"The cause cannot be determined: {unknown}")
+    text = f"{one_sentence(broken.cause or broken.title)} Nothing shows that this is the reason: {unknown}"
+    return look_about(asked, None, "inconclusive", text, told=broken)
 
 
 def _symptoms(asked: Asked) -> frozenset[str]:
