@@ -284,7 +284,7 @@ TRIGGER_MUTATIONS: tuple[Mutation, ...] = (
         row="C8",
         what="conditions of hooks do not count",
         file="holmes/core/hooks.py",
-        snippet=" and is_due(hook.condition, state)",
+        snippet=" and _is_due(hook.condition, state)",
         replacement="",
         test="tests/core/test_hook_runner.py::test_a_condition_holds_at_its_turns",
     ),
