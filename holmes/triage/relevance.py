@@ -41,8 +41,12 @@ def relevant_look(conversation: Conversation, *, about_cluster: bool = False) ->
 
 def asks_for_cause(conversation: Conversation) -> bool:
     """Return whether the question is about trouble, and not one of fact."""
-    question = parse_question(conversation.question)
-    return bool(conversation.alerts or question.symptoms or question.asks("why", "trouble", "health"))
+    return tells_of_trouble(conversation) or bool(parse_question(conversation.question).symptoms)
+
+
+def tells_of_trouble(conversation: Conversation) -> bool:
+    """Return whether the question tells of trouble. "Containers without a memory limit" only has a word for one."""
+    return bool(conversation.alerts) or parse_question(conversation.question).asks("why", "trouble", "health")
 
 
 def has_searched(draft: Draft) -> bool:

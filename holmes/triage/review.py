@@ -16,7 +16,7 @@ from holmes.triage.answers import answer_text
 from holmes.triage.checked_answer import CheckedAnswer
 from holmes.triage.conversation import FIRST_LOOK_NOTE, SECOND_LOOK_NOTE, read_conversation, second_look
 from holmes.triage.markdown import sentence
-from holmes.triage.relevance import asks_for_cause, has_searched, is_data, is_knowledge, relevant_look
+from holmes.triage.relevance import asks_for_cause, has_searched, is_data, is_knowledge, relevant_look, tells_of_trouble
 from holmes.triage.verdicts import judge_answer, verdict_of_look
 from holmes.values.first_look import FIRST_LOOK_TOOL
 from holmes.values.texts import shortened
@@ -124,9 +124,14 @@ def _of_cause(own: Verdict, answer: CheckedAnswer) -> Review:
             request = _contested(checked.against)
     if request and not draft.is_final:
         return Review(request=request)
-    if request and (checked is None or checked.verdict == "inconclusive"):
+    if request and (checked is None or checked.verdict == "inconclusive" or _answers_fact(answer)):
         return _led(answer)
     return Review(text="\n\n".join((draft.text, *answer.doubts(checked.against if checked else ()))), verdict=own)
+
+
+def _answers_fact(answer: CheckedAnswer) -> bool:
+    """Return whether the look answers a question that tells of no trouble. No contested cause replaces this answer."""
+    return answer.look is not None and answer.look.verdict == "answered" and not tells_of_trouble(answer.conversation)
 
 
 def _of_fact(own: Verdict, answer: CheckedAnswer, look: FirstLook) -> Review:
