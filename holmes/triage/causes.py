@@ -70,7 +70,7 @@ _NO_SUCH_NAME: Final = re.compile(r"(?i)\bno such host\b|\bNXDOMAIN\b|\bENOTFOUN
 _SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "EndpointSlice"})
 _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
-_LATELY_SECONDS: Final = 600.0
+_LATELY_SECONDS, _SOON_SECONDS = 600.0, 60.0
 _LEAST_LINES, _MOST_NAMED = 3, 6
 _NO_FAULT: Final = "No fault was found in "
 
@@ -236,9 +236,10 @@ def _behind(asked: Asked, named: Named, best: _Candidate) -> _Candidate | None:
     deeper = _named_in_logs(asked, named) if best.own and symptoms_of_text(incident.title) & _OF_CLIENTS else None
     if deeper is None or deeper.incident.severity != "critical":
         return None
-    quoted = any(ref.kind == "Service" and ref.name in incident.cause for ref in deeper.path[1:])
+    services = (ref.name for ref in deeper.path[1:] if ref.kind == "Service")
+    quoted = any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", incident.cause) for name in services)
     since, begun = moment(incident.since), moment(deeper.incident.since)
-    younger = since is not None and begun is not None and begun > since + _LATELY_SECONDS / 10
+    younger = since is not None and begun is not None and begun > since + _SOON_SECONDS
     return deeper if quoted and not younger else None
 
 

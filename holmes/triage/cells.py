@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import at, child, children, duration, integer, text, written
+from holmes.kubernetes.kinds import SCALED
 from holmes.triage.filters import WITH_TEMPLATE, pod_spec
 from holmes.triage.selection import images_of
 from holmes.triage.states import restarts
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _LONGEST_USUAL: Final = 3
 OPTIONAL: Final = frozenset({"taints", "labels", "selector", "tls", "owner", "time zone"})
 """Columns of what not every object has: "Nodes with taints" are those that have some."""
-_SCALED: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
 _ROLE: Final = "node-role.kubernetes.io/"
 
 
@@ -173,7 +173,7 @@ _OF_TEMPLATES: Final[Mapping[str, Cell]] = {
 }
 _CELLS: Final[Mapping[tuple[str, str], Cell]] = {
     **{(kind, name): cell for kind in WITH_TEMPLATE for name, cell in _OF_TEMPLATES.items()},
-    **{(kind, "replicas"): lambda _state, each: status_of(each) for kind in _SCALED},
+    **{(kind, "replicas"): lambda _state, each: status_of(each) for kind in (*SCALED, "DaemonSet")},
     ("Deployment", "strategy"): _of("spec", "strategy", "type", otherwise="RollingUpdate"),
     ("Pod", "status"): lambda _state, each: status_of(each).rpartition(",")[0],
     ("Pod", "restarts"): lambda _state, each: str(restarts(each)),

@@ -27,7 +27,7 @@ _USED: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVo
 _NOT_FIELDS: Final = frozenset({"annotation", "label", "memory", "cpu"})
 """Words that other filters understand, as they do the words of `absences`."""
 _WORDS: Final[tuple[PartSense, ...]] = ("word", "aside", "value", "symptom")
-_TYPES: Final = frozenset({"type", "typ", "typs", "tipo"})
+_TYPES: Final = word_list("typed")
 _MOST_WORDS: Final = 3
 _KEYED: Final = expression(
     r"\b(?:keys?|schlussel|claves?|cles?)\s+(?:called |named |namens |llamada |nommee )?[`'\"]?([a-z0-9_.-]*[a-z0-9_])"
@@ -55,11 +55,19 @@ def name_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     for prefix in asked.question.prefixes:
         for sense in (*_WORDS, "concept", "state"):
             asked.ledger.take(sense, *asked.question.prefix_words)
-        yield Filter(told=f"name begins with {prefix}", holds=lambda each, prefix=prefix: each.name.startswith(prefix))  # type: ignore[misc]
+        yield _begins_with(prefix)
     for match in _KEYED.finditer(asked.question.text) if kinds == ("ConfigMap",) else ():
         for sense in _WORDS:
             asked.ledger.take(sense, *words_of(match[0]))
-        yield Filter(told=f"with key {match[1]}", holds=lambda each, key=match[1]: key in map(str.lower, _keys(each)))  # type: ignore[misc]
+        yield _has_key(match[1])
+
+
+def _begins_with(prefix: str) -> Filter:
+    return Filter(told=f"name begins with {prefix}", holds=lambda each: each.name.startswith(prefix))
+
+
+def _has_key(key: str) -> Filter:
+    return Filter(told=f"with key {key}", holds=lambda each: key in map(str.lower, _keys(each)))
 
 
 def _keys(each: ClusterObject) -> tuple[str, ...]:

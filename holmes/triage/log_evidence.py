@@ -73,9 +73,9 @@ class LogCause:
     """The trouble in the logs: from the subject to the culprit, and the objects between them.
 
     `clean` is the Service that the last lines name, if the logs behind it report nothing wrong, or were not read, which
-    `unread` means. `ended` means that the
-    log is silent since the lines. `reason` is a setting or an object that explains the lines. `outside` are the
-    addresses outside the cluster of which the lines only tell that they do not answer as expected.
+    `unread` means. `ended` means that the log is silent since the lines. `reason` is a setting or an object that
+    explains the lines. `outside` are the addresses outside the cluster of which the lines only tell that they do not
+    answer as expected.
     """
 
     troubles: tuple[Trouble, ...]

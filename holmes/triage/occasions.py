@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from holmes.triage.periods import Period
     from holmes.triage.vocabulary import Sighting
 
-_TODAY: Final = frozenset({"today", "heute", "hoy", "aujourd'hui"})
+_TODAY: Final = word_list("today")
 _PRESENT: Final = frozenset({"list", "count", "polite", "now", "placement", "running", "ready", "images", "replicas"})
 
 

@@ -13,7 +13,7 @@ from holmes.kubernetes.kinds import KINDS, WORKLOADS
 from holmes.triage.facts import fact, table_of
 from holmes.triage.ledger import unread
 from holmes.triage.names import names_of
-from holmes.triage.role_answers import MOST_RULES, WHO, of_principal, of_role, rule_told, who_may_all
+from holmes.triage.role_answers import MOST_RULES, WHO, holder_of, of_principal, of_role, rule_told, who_may_all
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import beginnings, sightings, vocabulary, word_list
 
@@ -350,7 +350,9 @@ def _granted(
     for space in spaces:
         request = _request(asked, (space, ""), verb, kind)
         for binding, subject, only in grants_of(asked.state, replace(request, resource=f"{request.resource}{part}")):
-            one, name = text(subject, "kind"), text(subject, "name")
-            path = f"{text(subject, 'namespace')}/{name}" if one == "ServiceAccount" else name
             where = "in the whole cluster" if binding.kind == "ClusterRoleBinding" else f"in namespace {space}"
-            yield f"{one} {path}", f"{where}{f', only {only}' if only else ''}", f"{binding.ref}{_bound_role(binding)}"
+            yield (
+                holder_of(subject),
+                f"{where}{f', only {only}' if only else ''}",
+                f"{binding.ref}{_bound_role(binding)}",
+            )

@@ -52,9 +52,9 @@ _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restar
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
     "StorageClass"})  # fmt: skip
 """Kinds that run nothing themselves: what "runs with" them uses them."""
-_WHOSE: Final = frozenset({"whose", "wessen", "wem", "was", "de", "a"})
+_WHOSE: Final = word_list("by whom") | word_list("interrogatives") | word_list("whose")
 _JUDGING: Final = frozenset({"why", "trouble", "health", "logs", "count", "changes", "when", "permission"})
-_OWNED: Final = frozenset({"belong", "belongs", "gehort", "gehoert", "pertenece", "appartient"})
+_OWNED: Final = word_list("belonging")
 _VERBS: Final = word_list("yes or no")
 _MEASURED: Final = word_list("measured")
 
@@ -239,7 +239,7 @@ def _asks_whose(question: Question, subject: Subject) -> bool:
     first, mark, _ = question.text.partition("?")
     words = words_of(first)
     concepts = {each.name for each in sightings(words)}
-    asks = bool(mark) and words[:1] != () and words[0] in word_list("by whom") | word_list("interrogatives") | _WHOSE
+    asks = bool(mark) and words[:1] != () and words[0] in _WHOSE
     addressed = subject.named and any(each in first for each in question.addresses)
     used = "uses" in concepts and _OWNED.isdisjoint(words)
     return bool(asks and addressed and not used) and concepts.isdisjoint(_JUDGING)

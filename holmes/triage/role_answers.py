@@ -19,6 +19,12 @@ WHO: Final = ("who", "where", "through")
 MOST_RULES: Final = 4
 
 
+def holder_of(subject: JsonObject) -> str:
+    """Return who a binding gives its role to. Accounts of several namespaces can have the same name."""
+    kind, name = text(subject, "kind"), text(subject, "name")
+    return f"{kind} {text(subject, 'namespace')}/{name}" if kind == "ServiceAccount" else f"{kind} {name}"
+
+
 def of_role(asked: Asked, role: ClusterObject) -> FirstLook:
     """List the rules of a role, and who has it."""
     rules = [
@@ -29,7 +35,7 @@ def of_role(asked: Asked, role: ClusterObject) -> FirstLook:
     holders = ", ".join(str(user.object.ref) for user in users_of(asked.state, role)) or "no binding"
     if role.kind not in asked.question.kinds:  # "who is cluster-admin"
         rows = [
-            (f"{text(one, 'kind')} {text(one, 'name')}", binding.namespace or "the whole cluster", str(binding.ref))
+            (holder_of(one), binding.namespace or "the whole cluster", str(binding.ref))
             for binding in (user.object for user in users_of(asked.state, role))
             for one in binding.children("subjects")
         ]
@@ -41,16 +47,23 @@ def of_role(asked: Asked, role: ClusterObject) -> FirstLook:
 def who_may_all(asked: Asked) -> FirstLook:
     """List who may do everything: the subjects of roles with all verbs for all resources."""
     rows = [
-        (f"{text(subject, 'kind')} {text(subject, 'name')}", binding.namespace or "the whole cluster", str(binding.ref))
+        (holder_of(subject), binding.namespace or "the whole cluster", str(binding.ref))
         for kind in ("ClusterRoleBinding", "RoleBinding")
         for binding in asked.state.of(kind)
         for role in [role_of(asked.state, binding)]
-        if role is not None
-        and any("*" in texts(rule, "verbs") and "*" in texts(rule, "resources") for rule in role.children("rules"))
+        if role is not None and any(map(_is_everything, role.children("rules")))
         for subject in binding.children("subjects")
     ]
-    told = ", ".join(f"{who} in {where}" for who, where, _ in rows[:MOST_RULES])
-    return fact(asked, f"{len(rows)} may do everything{f': {told}' if rows else ''}.", table_of(WHO, rows))
+    holders = tuple(dict.fromkeys(f"{who} in {where}" for who, where, _ in rows))
+    told = ", ".join(holders[:MOST_RULES]) + (f" and {len(holders) - MOST_RULES} more" if holders[MOST_RULES:] else "")
+    return fact(asked, f"{len(holders)} may do everything{f': {told}' if rows else ''}.", table_of(WHO, rows))
+
+
+def _is_everything(rule: JsonObject) -> bool:
+    """Return whether a rule allows all verbs for all resources of all API groups, and not only for some names."""
+    return all("*" in texts(rule, key) for key in ("verbs", "resources", "apiGroups")) and not texts(
+        rule, "resourceNames"
+    )
 
 
 def of_principal(asked: Asked, name: str) -> FirstLook:

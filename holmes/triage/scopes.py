@@ -79,7 +79,7 @@ def _of_unknown_words(asked: Asked, there: list[Incident], words: tuple[str, ...
     """Answer a question in words that name nothing of the cluster: what is broken in the namespace may not be it."""
     spaces = {spelling for each in asked.subject.namespaces for spelling in (each, each.replace("-", ""))}
     strange = ", ".join(f"`{word}`" for word in words if word not in spaces)
-    unknown = f"no object of this cluster is named by {strange}."
+    unknown = f"no object of this cluster is named by {strange or 'the words of the question'}."
     broken = next((each for each in there if each.severity == "critical" and asked.subject.namespaces), None)
     if broken is None:
         return look_about(asked, None, "inconclusive", f"The cause cannot be determined: {unknown}")

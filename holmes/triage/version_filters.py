@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -21,10 +22,10 @@ _SIGNS: Final[Mapping[str, frozenset[str]]] = {
     "<": word_list("below a version"), ">": word_list("above a version"), "!=": word_list("other than a version"),
 }  # fmt: skip
 _COMPARISONS: Final[Mapping[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]]] = {
-    "<": lambda one, other: one < other,
-    ">": lambda one, other: one > other,
-    "!=": lambda one, other: one != other,
-    "=": lambda one, other: one == other,
+    "<": operator.lt,
+    ">": operator.gt,
+    "!=": operator.ne,
+    "=": operator.eq,
 }
 
 
