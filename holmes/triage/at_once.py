@@ -16,15 +16,19 @@ from holmes.diagnosis.facts.starts import are_starting, is_not_ready_yet, rollou
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.scan import run_rules
 from holmes.kubernetes.fields import duration, written
+from holmes.kubernetes.kinds import SCALED
 from holmes.triage.connections import connections
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
     from holmes.values.findings import Incident, ObjectRef
 
+_MOST_STARTING: Final = 2
 _YOUNG: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Service", "Ingress",
     "PersistentVolumeClaim"})  # fmt: skip
 
@@ -32,7 +36,7 @@ _YOUNG: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "Rep
 def judged_at_once(asked: Asked) -> Asked:
     """Add the incidents of young objects that the subject needs. Incidents about objects that are being made go."""
     known = [each for each in asked.report.incidents if not _may_end_by_itself(asked.state, each)]
-    if asked.subject.named and _is_young(asked):
+    if _is_young(asked):
         run = run_rules(all_rules(), asked.state.without_grace())
         own, ids = {each.ref for each in asked.subject.objects}, {each.id for each in asked.report.incidents}
         new = (each for each in incidents_of(run.findings, asked.state) if each.id not in ids)
@@ -45,13 +49,23 @@ def judged_at_once(asked: Asked) -> Asked:
 def _is_young(asked: Asked) -> bool:
     """Return whether an object that the subject needs is within the grace period, or the subject may have changed.
 
-    This is an object that is not ready, or a custom resource, whose conditions can be young.
+    This is an object that is not ready, or a custom resource, whose conditions can be young. If the subject is a
+    namespace, it needs its workloads, Services and claims.
     """
+    if not asked.subject.named:
+        return any(asked.state.age_seconds(each) < asked.state.grace_seconds for each in _of_namespaces(asked))
     for ref in connections(asked.state, asked.subject.objects):
         each = asked.state.find(ref) if ref.kind in _YOUNG or ref.group else None
         if each is not None and asked.state.age_seconds(each) < asked.state.grace_seconds:
             return True
     return any(each.group or not is_ready(each) for each in asked.subject.objects)
+
+
+def _of_namespaces(asked: Asked) -> Iterator[ClusterObject]:
+    """Yield the objects of the namespaces of a question that can be young."""
+    for kind in sorted(_YOUNG):
+        for namespace in asked.subject.namespaces:
+            yield from asked.state.of(kind, namespace)
 
 
 def _is_definite(state: ClusterState, incident: Incident, own: set[ObjectRef]) -> bool:
@@ -107,6 +121,15 @@ def starting_words(state: ClusterState, each: ClusterObject) -> str:
     if rollout or newest is None or state.age_seconds(newest) >= state.patience_seconds:
         return rollout
     return f"its newest pod is {duration(state.age_seconds(newest))} old"
+
+
+def starting_in_scope(asked: Asked) -> str:
+    """Return a sentence with what is starting in the namespaces of a question, or an empty string."""
+    workloads = (each for kind in SCALED for space in asked.subject.namespaces for each in asked.state.of(kind, space))
+    words = {each.ref: starting_words(asked.state, each) for each in workloads if not is_ready(each)}
+    told = [f"{ref}: {each}" for ref, each in words.items() if each]
+    more = f", and {len(told) - _MOST_STARTING} more" if len(told) > _MOST_STARTING else ""
+    return f"Still starting: {'; '.join(told[:_MOST_STARTING])}{more}." if told else ""
 
 
 def _rollout_words(state: ClusterState, workload: ClusterObject) -> str:

@@ -6,6 +6,7 @@ before the release" do not.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.triage.question import Question
-    from holmes.triage.subjects import Subject
+    from holmes.triage.subjects import Named, Subject
 
 _LINKING: Final = word_list("linking")
 _TEMPORAL: Final = word_list("temporal")
@@ -30,6 +31,7 @@ _WISHES: Final = word_list("wish verbs") | _OWN_WISHES
 _NUMBERS: Final = word_list("indefinite") | {"two", "three", "zwei", "drei", "dos", "tres", "deux", "trois"}
 _NARROWING: Final = word_list("narrowing")
 _LISTED: Final = word_list("listed before")
+_INFLECTED: Final = ("ing", "ly", "en", "ees", "ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _ONES: Final = frozenset({"ones", "one"})
 _DENIALS: Final = word_list("denials")
 _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
@@ -133,3 +135,12 @@ def ruled_out(question: Question) -> tuple[int, int]:
     first = min(excluding or denied, default=len(words))
     end = len(words) if excluding or not denied else question.clause(first).stop
     return first, next((at for at in range(first + 1, end) if words[at] in _CLAUSE_STARTS), end)
+
+
+def in_list(text: str, word: str, named: Sequence[Named]) -> bool:
+    """Return whether an unknown word is in a list with names: "are web, kafka and db ok"."""
+    names, name = "|".join(re.escape(each.name) for each in named), re.escape(word)
+    joined = r"(?:,| and| und| y| et|, and)"
+    last = rf"(?:{names}){joined} {name}(?=,| and| und| y| et|\?|$)"
+    found = re.search(rf"{last}|(?<!\S){name}{joined} (?:{names})", text)
+    return found is not None and not word.endswith(_INFLECTED)

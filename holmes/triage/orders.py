@@ -56,7 +56,7 @@ _ORDERS: Final = word_list("orders")
 _INFINITIVES: Final = word_list("order infinitives")
 _BEFORE_NOUNS: Final = word_list("before nouns")
 _ARTICLES: Final = word_list("articles")
-_STATES: Final = word_list("verbs of state")
+_STATES: Final = word_list("verbs of state") | word_list("past verbs")
 _YES_OR_NO: Final = word_list("asking for values")
 
 
@@ -202,4 +202,4 @@ def _names_activity(words: tuple[str, ...]) -> bool:
 def _states(words: tuple[str, ...]) -> bool:
     """Return whether words that look like an order state something: "deploy web is green", "andere Pods gehen"."""
     other = words[0] == "andere" and words[1:2] != () and words[1] not in _ARTICLES
-    return other or (words[2:3] != () and words[2] in _STATES)
+    return other or not _STATES.isdisjoint(words[1:3])

@@ -287,6 +287,7 @@ def _asks_list(question: Question, subject: Subject) -> bool:
     filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
     things = keyed or kinds or question.states or question.labels or subject.values or _says_word(question)
     judged = question.asks("trouble", "health") and not (question.states and question.kinds and question.asks("list"))
+    judged = judged or (not kinds and not _says_word(question) and question.states == ("failing",))  # "what is broken"
     return bool(filtered and things) and not judged
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.producers import controllers_of
 from holmes.triage.asked import is_acute, is_in_scope, look_about, one_sentence, refs_of
+from holmes.triage.at_once import starting_in_scope
 from holmes.triage.connections import identity
 from holmes.triage.ledger import unread
 from holmes.triage.log_blame import blamed, origin_of, with_origin
@@ -71,7 +72,11 @@ def of_scope(asked: Asked) -> FirstLook:
         text = f"The cause cannot be determined: no fault was found {where}."
     else:
         read = " in what could be read" if any(each.category != "absent" for each in asked.state.reading.gaps) else ""
-        return look_about(asked, None, "healthy", f"No fault was found {where}{read}.")
+        text = f"No fault was found {where}{read}."
+        starting = starting_in_scope(asked)
+        if not starting:
+            return look_about(asked, None, "healthy", text)
+        text = f"{text} {starting}"
     return look_about(asked, None, "inconclusive", text)
 
 

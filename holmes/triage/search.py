@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.grammar import ruled_out, says
+from holmes.triage.grammar import in_list, ruled_out, says
 from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from
 from holmes.triage.names import alike, is_of, is_product
 from holmes.triage.points import NUMBER_WORDS
@@ -37,7 +37,7 @@ _PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
 _ACTED_ON, _EVERYDAY = word_list("beside names"), word_list("everyday nouns")
 _INTERROGATIVES, _ADJECTIVES = word_list("interrogatives"), word_list("adjectives")
 _INFINITIVES, _PARTICIPLES = frozenset({"to", "zu"}), ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
-_INFLECTED: Final = ("ing", "ly", "en", "ees", *_PARTICIPLES)
+_PREPOSITIONS: Final = _LOCATING | word_list("of") | {"from", "with"}
 _TEMPORAL, _PLURAL_VERBS, _MODALS = word_list("temporal"), word_list("plural verbs"), word_list("modals")
 _PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "uploads fail in media" is a name
 _PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
@@ -99,7 +99,7 @@ class _Search:
         images = [word for word in unknown if self.names.is_image(word)]
         unknown = [word for word in unknown if word not in images]
         named += self._addressed(missing)
-        listed = [word for word in unknown if named and self._is_listed(word, named)]
+        listed = [word for word in unknown if named and in_list(self.question.text, word, named)]
         missing += (Missing(name=word, namespace=spaces[0] if len(spaces) == 1 else "") for word in listed)
         unknown = [word for word in unknown if word not in listed]
         spaces = self._around(named, spaces)
@@ -126,14 +126,6 @@ class _Search:
         """
         elsewhere = named and not any(each.namespace in spaces for each in named[0].objects)
         return () if elsewhere and self._beside.issuperset(spaces) else spaces
-
-    def _is_listed(self, word: str, named: Sequence[Named]) -> bool:
-        """Return whether an unknown word is in a list with names: "are web, kafka and db ok"."""
-        names, name = "|".join(re.escape(each.name) for each in named), re.escape(word)
-        joined = r"(?:,| and| und| y| et|, and)"
-        last = rf"(?:{names}){joined} {name}(?=,| and| und| y| et|\?|$)"
-        found = re.search(rf"{last}|(?<!\S){name}{joined} (?:{names})", self.question.text)
-        return found is not None and not word.endswith(_INFLECTED)
 
     def _is_excluded(self, index: int) -> bool:
         """Return whether a word is after "except", or after "not in"."""
@@ -295,8 +287,9 @@ class _Search:
                 return self._similar(plain, kind, spaces)
             if not objects and index not in self._known and not self.question.asks("images") and spaces:
                 objects = tuple(each for each in self.names.named(plain) if each.kind != "Namespace")
-                if objects and not self._beside.issuperset(spaces):
+                if objects and not self._qualifies(index) and not self._beside.issuperset(spaces):
                     return Missing(name=plain, kind=kind, namespace=spaces[0])
+                objects = () if self._qualifies(index) else objects
         return Named(name=plain, objects=objects) if objects else None
 
     def _of_ordinary_word(self, index: int, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
@@ -323,6 +316,13 @@ class _Search:
         follower = index + 1
         known = follower in self._known or follower not in clause or self.words[follower] in vocabulary().stop
         return leads and not known
+
+    def _qualifies(self, index: int) -> bool:
+        """Return whether a plain word is part of an unknown plural: "504 from the booking pages"."""
+        follower = self.words[index + 1] if index + 1 in self.question.clause(index) else ""
+        unknown = index + 1 not in self._known and follower not in vocabulary().stop and not self.names.knows(follower)
+        before = [each for each in self.words[:index] if each not in _DETERMINERS][-1:]
+        return self.words[index].isalpha() and follower[-1:] == "s" and unknown and not _PREPOSITIONS.isdisjoint(before)
 
     def _describes(self, index: int) -> bool:
         """Return whether a word tells when something began, or of what kind it is: "the customer-facing ones"."""

@@ -39,6 +39,13 @@ _HANDLED: Final = expression(
     r"(?i)\bskipp(?:ed|ing)\b|\bignor(?:ed|ing)\b|\busing (?:the )?default|\bdeprecat|\bfalling back\b|\bfell back\b"
     r"|\bno new [a-z]|\bnothing (?:new|to do)\b"
 )
+_RELAYED: Final = expression(
+    r"(?i)\b(?:reports?|crash(?:es)?|dumps?|traces?|tickets?|alerts?|events?|documents?|batch) (?:\S{1,30} ){0,3}"
+    r"(?:received|accepted|stored|ingested|indexed|archived|collected|forwarded)\b"
+    r"|\b(?:received|accepted|stored|ingested|indexed|archived|collected|forwarded) (?:\S{1,30} ){0,3}"
+    r"(?:reports?|crash(?:es)?|dumps?|traces?|tickets?|alerts?|events?|documents?|batch)\b"
+)
+"""Words about texts of other programs. What a line with the level INFO quotes from them is their trouble."""
 _CLIENT: Final = expression(
     r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient ?[\"=:\d]"
     r"|\bfor (?:\w{1,20} )?\d{1,3}(?:\.\d{1,3}){3}\b|\bfor user\b|\bby (?:the )?client\b|\bremote(?:_addr|_ip)?[=:]"
@@ -103,7 +110,8 @@ _CHARACTERS: Final = 2_000
 def weight_of(pattern: Pattern, record: str, kind: LineKind | None, *, replaces: bool) -> Weight:
     """Return why a record reports trouble. `replaces` means that the lines are written in place of the usual ones."""
     level = pattern.level
-    if _HANDLED.search(record) is not None:
+    relayed = level is not None and level < WARNING and _RELAYED.search(record) is not None
+    if relayed or _HANDLED.search(record) is not None:
         return "warning" if level is not None and level >= WARNING else "none"
     aside = _ASIDE.search(record) is not None
     if kind is not None:
