@@ -45,7 +45,7 @@ _RELAYED: Final = expression(
     r"|\b(?:received|accepted|stored|ingested|indexed|archived|collected|forwarded) (?:\S{1,30} ){0,3}"
     r"(?:reports?|crash(?:es)?|dumps?|traces?|tickets?|alerts?|events?|documents?|batch)\b"
 )
-"""Words about texts of other programs. What a line with the level INFO quotes from them is their trouble."""
+"""Words about texts of other programs. A line with the level INFO quotes their troubles, not its own."""
 _CLIENT: Final = expression(
     r"(?i)\b(?:requests?|connections?|calls?|error|logins?|attempts?|query|traffic) from\b|\bclient ?[\"=:\d]"
     r"|\bfor (?:\w{1,20} )?\d{1,3}(?:\.\d{1,3}){3}\b|\bfor user\b|\bby (?:the )?client\b|\bremote(?:_addr|_ip)?[=:]"
