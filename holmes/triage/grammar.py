@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.triage.subjects import Named, Subject
 
+NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+"""A word that can be the name of an object."""
 _LINKING: Final = word_list("linking")
 _TEMPORAL: Final = word_list("temporal")
 _DETERMINERS: Final = word_list("determiners")
@@ -141,6 +143,17 @@ def in_list(text: str, word: str, named: Sequence[Named]) -> bool:
     """Return whether an unknown word is in a list with names: "are web, kafka and db ok"."""
     names, name = "|".join(re.escape(each.name) for each in named), re.escape(word)
     joined = r"(?:,| and| und| y| et|, and)"
-    last = rf"(?:{names}){joined} {name}(?=,| and| und| y| et|\?|$)"
+    last = rf"(?:{names}){joined} {name}(?=,|\?|$| (?:and|und|y|et|in|im|en|dans|ok|okay|healthy|down|gut|bien)\b)"
     found = re.search(rf"{last}|(?<!\S){name}{joined} (?:{names})", text)
     return found is not None and not word.endswith(_INFLECTED)
+
+
+def must_be_name(word: str, *, quoted: bool, sure: bool) -> bool:
+    """Return whether a word that names no object is no ordinary word. `sure` means that it stands where a name does."""
+    if NAME.fullmatch(word) is None:
+        return False
+    ordinary = vocabulary().is_ordinary(word) or (not quoted and symptoms_in((word,)))
+    ordinary = ordinary or word in vocabulary().lists["qualifiers"]
+    compound = word[1:2] == "-" and not word[-1].isdigit()  # "x-rays", "e-mails"
+    made = quoted or (not ordinary and not compound and ("-" in word or any(sign.isdigit() for sign in word)))
+    return bool(made or (sure and not ordinary))

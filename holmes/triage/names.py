@@ -148,6 +148,11 @@ class Names:
         found = dict.fromkeys(each for each in self._by_label.get(name.lower(), ()) if _within(each, namespaces))
         return tuple(sorted(found, key=_likely))
 
+    def of_host(self, host: str) -> tuple[ClusterObject, ...]:
+        """Return the Service of a host name such as `cart.shop.svc.cluster.local` or `cart.shop`."""
+        labels = host.partition(":")[0].split(".")
+        return self.named(labels[0], "Service", labels[1:2]) if len(labels) >= 2 else ()
+
     def at_address(self, address: str) -> tuple[ClusterObject, ...]:
         """Return the objects with an IP address or host name, for a node with a node port the Services of the port."""
         host, _, port = address.lower().partition(":")

@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.grammar import in_list, ruled_out, says
+from holmes.triage.grammar import NAME, in_list, must_be_name, ruled_out, says
 from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from
 from holmes.triage.names import alike, is_of, is_product
 from holmes.triage.points import NUMBER_WORDS
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
 
-_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _NUMBER: Final = re.compile(
     rf"[\d.:/-]+[a-z%]{{0,8}}|[a-z]?\d{{1,3}}[a-z%]{{0,3}}|[<>]=?|(?:{'|'.join(NUMBER_WORDS)})(?:mal)?"
 )
@@ -99,6 +98,8 @@ class _Search:
         images = [word for word in unknown if self.names.is_image(word)]
         unknown = [word for word in unknown if word not in images]
         named += self._addressed(missing)
+        chance = [each.name for each in missing if named and self._is_by_chance(each, elsewhere)]
+        missing, unknown = [each for each in missing if each.name not in chance], [*unknown, *chance]
         listed = [word for word in unknown if named and in_list(self.question.text, word, named)]
         missing += (Missing(name=word, namespace=spaces[0] if len(spaces) == 1 else "") for word in listed)
         unknown = [word for word in unknown if word not in listed]
@@ -127,6 +128,11 @@ class _Search:
         elsewhere = named and not any(each.namespace in spaces for each in named[0].objects)
         return () if elsewhere and self._beside.issuperset(spaces) else spaces
 
+    def _is_by_chance(self, missing: Missing, elsewhere: Sequence[ObjectRef]) -> bool:
+        """Return whether a plain word is the name of an object of another namespace: "web has no rates for today"."""
+        plain = missing.name.isalpha() and not missing.kind and missing.name not in self.question.quoted_names
+        return plain and any(ref.name == missing.name for ref in elsewhere)
+
     def _is_excluded(self, index: int) -> bool:
         """Return whether a word is after "except", or after "not in"."""
         negations = [each.last for each in self.question.found if each.sense == "concept" and each.name == "negation"]
@@ -139,7 +145,7 @@ class _Search:
     def _addressed(self, missing: list[Missing]) -> Iterator[Named]:
         """Yield the objects at the addresses and hosts of the question. A host that is unknown here is missing."""
         for address in (*self.question.addresses, *self.question.hosts):
-            objects = self.names.at_address(address) or self._of_host(address)
+            objects = self.names.at_address(address) or self.names.of_host(address)
             if objects:
                 yield Named(name=address, objects=objects)
             elif not address.isdigit():
@@ -171,7 +177,7 @@ class _Search:
                 and (word in _PLACES or (beside and not vocabulary().is_ordinary(word)))
             )  # fmt: skip
             known = self.names.named(word) or word in self.names.values or self._is_data(word)
-            if possible and not known and _NAME.fullmatch(word):
+            if possible and not known and NAME.fullmatch(word):
                 self._used.add(index)
                 yield Missing(name=word, kind="place")
 
@@ -241,7 +247,7 @@ class _Search:
             index not in self._known
             and index not in self._used
             and word not in vocabulary().stop
-            and _NAME.fullmatch(word) is not None
+            and NAME.fullmatch(word) is not None
             and not self._is_data(word)
         )
 
@@ -280,10 +286,10 @@ class _Search:
         if not quoted and (index in self._known or plain in vocabulary().stop):
             objects = self._of_ordinary_word(index, plain, kind, spaces)
         else:
-            objects = self._objects(plain, kind, spaces, prefix=prefix) if _NAME.fullmatch(plain) else ()
+            objects = self._objects(plain, kind, spaces, prefix=prefix) if NAME.fullmatch(plain) else ()
             if not objects and kind and not sure:  # "can month-closer jobs create": the kind is another word's
                 objects = self.names.named(plain, "", spaces)
-            if not objects and self._must_be_name(plain, quoted=quoted, sure=sure) and not self._describes(index):
+            if not objects and must_be_name(plain, quoted=quoted, sure=sure) and not self._describes(index):
                 return self._similar(plain, kind, spaces)
             if not objects and index not in self._known and not self.question.asks("images") and spaces:
                 objects = tuple(each for each in self.names.named(plain) if each.kind != "Namespace")
@@ -329,18 +335,8 @@ class _Search:
         before = [each for each in self.words[:index] if each not in _DETERMINERS][-1:]
         return not _TEMPORAL.isdisjoint(before) or self.words[index + 1 : index + 2] == ("ones",)
 
-    def _must_be_name(self, word: str, *, quoted: bool, sure: bool) -> bool:
-        """Return whether a word that names no object cannot be an ordinary word."""
-        if _NAME.fullmatch(word) is None:
-            return False
-        ordinary = vocabulary().is_ordinary(word) or (not quoted and symptoms_in((word,)))
-        ordinary = ordinary or word in vocabulary().lists["qualifiers"]
-        compound = word[1:2] == "-" and not word[-1].isdigit()  # "x-rays", "e-mails"
-        made = quoted or (not ordinary and not compound and ("-" in word or any(sign.isdigit() for sign in word)))
-        return bool(made or (sure and not ordinary))
-
     def _objects(self, name: str, kind: str, spaces: Sequence[str], *, prefix: bool) -> tuple[ClusterObject, ...]:
-        hosts = self.names.at_address(name) or self._of_host(name) if "." in name else ()
+        hosts = self.names.at_address(name) or self.names.of_host(name) if "." in name else ()
         if hosts or prefix:
             return hosts or self.names.begins(name, kind, spaces)
         if self.question.asks("permission") or not _MODALS.isdisjoint(self.words):
@@ -376,9 +372,12 @@ class _Search:
     def _path(self, word: str, spaces: Sequence[str]) -> Named | Missing | None:
         """Find `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout` or `cart.shop.svc`."""
         if ".svc" in word:
-            objects = self._of_host(word)
-            missing = Missing(name=word.partition(".svc")[0], kind="Service")
-            return Named(name=word, objects=objects) if objects else missing
+            objects = self.names.of_host(word)
+            return (
+                Named(name=word, objects=objects)
+                if objects
+                else Missing(name=word.partition(".svc")[0], kind="Service")
+            )
         parts = word.split("/")
         if "." in parts[0] and self.names.at_address(parts[0]):  # "shop.example/cart"
             return Named(name=word, objects=self.names.at_address(parts[0]))
@@ -388,13 +387,8 @@ class _Search:
         if len(parts) >= 2:
             kind = kinds.get(parts[-2].partition(".")[0], "")
             space = parts[0] if parts[0] in self.names.namespaces and (len(parts) > 2 or not kind) else ""
-        if not (kind or space) or not _NAME.fullmatch(name):
+        if not (kind or space) or not NAME.fullmatch(name):
             return None
         places = (space,) if space else spaces
         objects = self._objects(name, kind, places, prefix=False)
         return Named(name=name, objects=objects) if objects else self._similar(name, kind, places)
-
-    def _of_host(self, host: str) -> tuple[ClusterObject, ...]:
-        """Find the Service of a host name such as `cart.shop.svc.cluster.local` or `cart.shop`."""
-        labels = host.partition(":")[0].split(".")
-        return self.names.named(labels[0], "Service", labels[1:2]) if len(labels) >= 2 else ()
