@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.triage.question import Question
-    from holmes.triage.subjects import Named, Subject
+    from holmes.triage.subjects import Subject
 
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 """A word that can be the name of an object."""
@@ -33,7 +33,6 @@ _WISHES: Final = word_list("wish verbs") | _OWN_WISHES
 _NUMBERS: Final = word_list("indefinite") | {"two", "three", "zwei", "drei", "dos", "tres", "deux", "trois"}
 _NARROWING: Final = word_list("narrowing")
 _LISTED: Final = word_list("listed before")
-_INFLECTED: Final = ("ing", "ly", "en", "ees", "ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _ONES: Final = frozenset({"ones", "one"})
 _DENIALS: Final = word_list("denials")
 _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
@@ -139,17 +138,8 @@ def ruled_out(question: Question) -> tuple[int, int]:
     return first, next((at for at in range(first + 1, end) if words[at] in _CLAUSE_STARTS), end)
 
 
-def in_list(text: str, word: str, named: Sequence[Named]) -> bool:
-    """Return whether an unknown word is in a list with names: "are web, kafka and db ok"."""
-    names, name = "|".join(re.escape(each.name) for each in named), re.escape(word)
-    joined = r"(?:,| and| und| y| et|, and)"
-    last = rf"(?:{names}){joined} {name}(?=,|\?|$| (?:and|und|y|et|in|im|en|dans|ok|okay|healthy|down|gut|bien)\b)"
-    found = re.search(rf"{last}|(?<!\S){name}{joined} (?:{names})", text)
-    return found is not None and not word.endswith(_INFLECTED)
-
-
 def must_be_name(word: str, *, quoted: bool, sure: bool) -> bool:
-    """Return whether a word that names no object is no ordinary word. `sure` means that it stands where a name does."""
+    """Return whether an unknown word can only be a name. `sure` means that it is in the place of one."""
     if NAME.fullmatch(word) is None:
         return False
     ordinary = vocabulary().is_ordinary(word) or (not quoted and symptoms_in((word,)))

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, Literal
 
 from holmes.triage.names import alike
-from holmes.triage.subjects import Named
+from holmes.triage.subjects import Missing, Named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.names import Names
+    from holmes.triage.question import Question
+    from holmes.values.findings import ObjectRef
 
 SURE: Final = 0.8
 """Names that are at least as similar as this are taken for each other."""
 LEAST_TYPED: Final = 5
 _MOST_CONTENT: Final = 3
+_INFLECTED: Final = ("ing", "ly", "en", "ees", "ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _ACTORS: Final = (("you",), ("i",), ("we",), ("to",), ("please",), ("ich",), ("wir",), ("je",), ("nous",))
 
 
@@ -41,3 +45,36 @@ def guessed_from(
         else:
             rest.append(word)
     return guessed, rest
+
+
+def sorted_out(
+    question: Question,
+    named: Sequence[Named],
+    missing: list[Missing],
+    unknown: list[str],
+    elsewhere: Sequence[ObjectRef],
+    place: str,
+) -> tuple[list[Missing], list[str]]:
+    """Return missing names and unknown words, by their place beside the names that were found.
+
+    An unknown word in a list with names is missing. A plain word that only an object of another namespace has as its
+    name is unknown: "web has no rates for today".
+    """
+    if not named:
+        return missing, unknown
+    others = {ref.name for ref in elsewhere if ref.name.isalpha() and ref.name not in question.quoted_names}
+    chance = [each.name for each in missing if each.name in others and not each.kind]
+    words = [*unknown, *chance]
+    listed = [word for word in words if _is_in_list(question.text, word, named)]
+    kept = [each for each in missing if each.name not in chance]
+    more = (Missing(name=word, namespace=place) for word in listed)
+    return [*kept, *more], [word for word in words if word not in listed]
+
+
+def _is_in_list(text: str, word: str, named: Sequence[Named]) -> bool:
+    """Return whether an unknown word is in a list with names: "are web, kafka and db ok"."""
+    names, name = "|".join(re.escape(each.name) for each in named), re.escape(word)
+    joined = r"(?:,| and| und| y| et|, and)"
+    last = rf"(?:{names}){joined} {name}(?=,|\?|$| (?:and|und|y|et|in|im|en|dans|ok|okay|healthy|down|gut|bien)\b)"
+    found = re.search(rf"{last}|(?<!\S){name}{joined} (?:{names})", text)
+    return found is not None and not word.endswith(_INFLECTED)

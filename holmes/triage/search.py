@@ -12,8 +12,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.grammar import NAME, in_list, must_be_name, ruled_out, says
-from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from
+from holmes.triage.grammar import NAME, must_be_name, ruled_out, says
+from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from, sorted_out
 from holmes.triage.names import alike, is_of, is_product
 from holmes.triage.points import NUMBER_WORDS
 from holmes.triage.subjects import Missing, Named, Subject
@@ -98,11 +98,8 @@ class _Search:
         images = [word for word in unknown if self.names.is_image(word)]
         unknown = [word for word in unknown if word not in images]
         named += self._addressed(missing)
-        chance = [each.name for each in missing if named and self._is_by_chance(each, elsewhere)]
-        missing, unknown = [each for each in missing if each.name not in chance], [*unknown, *chance]
-        listed = [word for word in unknown if named and in_list(self.question.text, word, named)]
-        missing += (Missing(name=word, namespace=spaces[0] if len(spaces) == 1 else "") for word in listed)
-        unknown = [word for word in unknown if word not in listed]
+        place = spaces[0] if len(spaces) == 1 else ""
+        missing, unknown = sorted_out(self.question, named, missing, unknown, elsewhere, place)
         spaces = self._around(named, spaces)
         if not named and not missing and not excluded:
             guessed, unknown = guessed_from(self.names, self.words, unknown, spaces, self._nearest)
@@ -127,11 +124,6 @@ class _Search:
         """
         elsewhere = named and not any(each.namespace in spaces for each in named[0].objects)
         return () if elsewhere and self._beside.issuperset(spaces) else spaces
-
-    def _is_by_chance(self, missing: Missing, elsewhere: Sequence[ObjectRef]) -> bool:
-        """Return whether a plain word is the name of an object of another namespace: "web has no rates for today"."""
-        plain = missing.name.isalpha() and not missing.kind and missing.name not in self.question.quoted_names
-        return plain and any(ref.name == missing.name for ref in elsewhere)
 
     def _is_excluded(self, index: int) -> bool:
         """Return whether a word is after "except", or after "not in"."""
