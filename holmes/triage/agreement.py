@@ -17,6 +17,7 @@ _WEAK: Final = re.compile(r"[^\W\d_]{5,}")
 _LEAST_WEAK: Final = 2
 _OF_EVERY_ALERT: Final = frozenset({"alertname", "severity", "summary", "description", "message", "prometheus"})
 _SHORTEST_TERM: Final = 3
+_NUMBER: Final = re.compile(r"(?<![\w.:\[/-])\d+(?:\.\d+)?(?:%|[A-Za-z]{1,3})?(?![\w:\]/-])")
 _TERM: Final = re.compile(r"`([^`\s]+)`")
 
 
@@ -47,9 +48,12 @@ def agrees(cause: str, text: str, look: FirstLook) -> bool:
 
 
 def repeats_numbers(text: str, look: FirstLook) -> bool:
-    """Return whether the answer to a question of fact contains the numbers of the look's answer."""
-    numbers = re.findall(r"\d+", look.summary)
-    return look.verdict == "answered" and bool(numbers) and all(re.search(rf"\b{each}\b", text) for each in numbers)
+    """Return whether the answer to a question of fact contains the numbers of the look's answer.
+
+    Numbers in names and paths do not count: `web-0`, `rules[0]`.
+    """
+    numbers = set(_NUMBER.findall(look.summary))
+    return look.verdict == "answered" and bool(numbers) and numbers <= set(_NUMBER.findall(text))
 
 
 def names_without_weight(look: FirstLook | None) -> str:

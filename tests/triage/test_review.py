@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.triage.agreement import repeats_numbers
 from holmes.triage.review import RulesReviewer
 from holmes.values.events import AnswerFinished, ToolCallStarted
+from holmes.values.first_look import FirstLook
 from holmes.values.messages import UserMessage, user_text
 from holmes.values.tools import ToolResult
 from tests.support.investigations import build_loop, events_of
@@ -312,3 +315,18 @@ async def test_an_answer_for_a_program_stays_as_it_is() -> None:
     text = json.dumps({"cause": "unknown"})
     answer, _ = await ask(ScriptedModel([ScriptedReply(text=text)]), f"{WHY} Answer as JSON.")
     assert answer.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "repeated"),
+    [
+        ("There are 3 pods, and 300m are requested.", True),
+        ("3 of them, 300m in sum", True),
+        ("The pool of postgres-3 is exhausted after 300ms.", False),
+        ("See items[3] at 10.0.0.300.", False),
+    ],
+)
+def test_only_the_numbers_of_a_sentence_repeat_those_of_the_facts(text: str, repeated: bool) -> None:
+    look = FirstLook(verdict="answered", summary="3 Pods request 300m (`web-0`, spec.containers[0]).", taken_at="")
+    assert repeats_numbers(text, look) is repeated
+    assert not repeats_numbers(text, replace(look, summary="No: rules[0] of Role web-3 lacks delete."))
