@@ -214,6 +214,7 @@ def _assemble(settings: Settings, chain: BuiltModels, opened: OpenToolsets, guar
         has_tool=FIRST_LOOK_TOOL in names,
         first_look=settings.investigation.first_look and first.model.name != BUILTIN_MODEL,
         reviews=settings.investigation.answer_review,
+        details=settings.investigation.details,
     )
     outfit = outfit_of(settings, first, toolsets, opened.unavailable, first_look=reviewer.takes_first_look)
     parts = LoopParts(

@@ -35,12 +35,15 @@ class ConfiguredModel(ChatModel, Protocol):
     async def aclose(self) -> None: ...
 
 
-def build_model(config: LitellmModelConfig) -> ConfiguredModel:
-    """Create the configured model without importing litellm. Raises `ConfigError` for an invalid script file."""
+def build_model(config: LitellmModelConfig, *, details: bool = False) -> ConfiguredModel:
+    """Create the configured model without importing litellm. Raises `ConfigError` for an invalid script file.
+
+    `details` is for the built-in rules: their answers omit nothing.
+    """
     if config.model.startswith(_SCRIPTED_PREFIX):
         return ScriptedModel.from_file(Path(config.model.removeprefix(_SCRIPTED_PREFIX)), name=config.name)
     if config.model == TRIAGE_MODEL:
-        return TriageModel(name=config.name)
+        return TriageModel(name=config.name, details=details)
     from holmes.llm.litellm_model import LitellmModel  # the built-in rules need nothing of it
 
     return LitellmModel(config)
@@ -77,7 +80,8 @@ def build_models(settings: Settings) -> BuiltModels:
 
     def build(entry: ModelEntry) -> ConfiguredModel:
         config = _config(settings, entry)
-        return built.setdefault(repr((entry.name, config)), build_model(config))
+        model = build_model(config, details=settings.investigation.details)
+        return built.setdefault(repr((entry.name, config)), model)
 
     models = []
     for entry in settings.model_chain():

@@ -47,6 +47,9 @@ class InvestigationSettings(SettingsGroup):
     the facts contradict, gives the model one more reply. Then the facts lead.
     """
 
+    details: Annotated[bool, Setting("HOLMES_DETAILS", key="details", option="--details")] = False
+    """Print all evidence and notes of an answer of the built-in rules. By default, it has at most 20 lines."""
+
     prompt: Annotated[Literal["auto", "full", "short"], Setting("HOLMES_PROMPT")] = "auto"
     """Form of the system prompt. `short` is for small models and offers fewer tools. `auto` uses it for context
     windows of at most 32,000 tokens.

@@ -27,10 +27,14 @@ _DELTA_CHARACTERS: Final = 400
 
 
 class TriageModel:
-    """Answers questions with the built-in rules. One instance can serve any number of conversations."""
+    """Answers questions with the built-in rules. One instance can serve any number of conversations.
 
-    def __init__(self, *, name: str = TRIAGE_MODEL, limits: ModelLimits = _LIMITS) -> None:
+    `details` adds everything that short answers omit.
+    """
+
+    def __init__(self, *, name: str = TRIAGE_MODEL, limits: ModelLimits = _LIMITS, details: bool = False) -> None:
         self._name = name
+        self._details = details
         self._limits = limits
 
     @property
@@ -49,7 +53,7 @@ class TriageModel:
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
         """Return the call of the first look, the answer, or a summary if the loop requests one. Never fails."""
-        step = await asyncio.to_thread(_next_step, request)
+        step = await asyncio.to_thread(_next_step, request, details=self._details)
         for start in range(0, len(step.text), _DELTA_CHARACTERS):
             await emit(TextDelta(text=step.text[start : start + _DELTA_CHARACTERS]))
         return ModelReply(
@@ -60,7 +64,7 @@ class TriageModel:
         )
 
 
-def _next_step(request: ModelRequest) -> Step:
+def _next_step(request: ModelRequest, *, details: bool) -> Step:
     from holmes.triage.steps import next_step  # imported late because most runs use another model
 
-    return next_step(request)
+    return next_step(request, details=details)

@@ -179,7 +179,7 @@ def _rest(look: FirstLook, *, details: bool) -> list[str]:
             ("Related", look.neighbours),
             ("Not checked", look.not_checked),
         ):
-            lines += [f"**{title}**", *(f"- {plain(each)}" for each in items)] if items else []
+            lines += ["", f"**{title}**", *(f"- {plain(each)}" for each in items)] if items else []
         return lines
     shown = look.others[:_MOST_OTHERS] if not look.subject else ()
     lines += [f"Also {plain(each, _LINE_CHARACTERS)}" for each in shown]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.core.reviewer import Draft
-    from holmes.triage.conversation import Conversation, SeenLook
+    from holmes.triage.conversation import Conversation
     from holmes.values.first_look import FirstLook
     from holmes.values.messages import Message, UserMessage
 
@@ -48,12 +48,14 @@ class RulesReviewer:
     """Reviews answers with the tool `kubernetes_first_look`.
 
     `has_tool` is false if the tool is not available: then answers stay as they are. `first_look` shows the model the
-    first look before its first reply. `reviews` compares answers with the facts.
+    first look before its first reply. `reviews` compares answers with the facts. `details` adds to the answers of the
+    facts everything that short answers omit.
     """
 
     has_tool: bool = True
     first_look: bool = True
     reviews: bool = True
+    details: bool = False
 
     @property
     def takes_first_look(self) -> bool:
@@ -86,10 +88,11 @@ class RulesReviewer:
         if draft.model == TRIAGE_MODEL or not (self.has_tool and self.reviews) or is_data(draft):
             return Review(text=draft.text, verdict=own)
         conversation = read_conversation(draft.messages)
+        conversation = replace(conversation, details=conversation.details or self.details)
         if conversation.look is None and not conversation.failure and draft.may_call:
             return Review(call=_call(conversation))
         if draft.stopped:
-            return _stopped(draft, relevant_look(conversation, about_cluster=True))
+            return _stopped(draft, conversation)
         if is_knowledge(draft, conversation):
             return Review(text=draft.text, verdict=own)
         about_cluster = own.kind != "answered" or has_searched(draft)
@@ -177,7 +180,7 @@ def _led(answer: CheckedAnswer) -> Review:
         head = "**Cause not found**: no result proves what the model says."
         verdict = Verdict(kind="inconclusive", by="rules", summary="No result proves what the model says.")
         return Review(text=f"{head}\n\n{words}", verdict=verdict)
-    text = answer_text(seen, origin=_ADDED if adds else _NOT_PROVED)
+    text = answer_text(seen, details=answer.conversation.details, origin=_ADDED if adds else _NOT_PROVED)
     return Review(text=f"{text}\n\n{words}", verdict=verdict_of_look(seen.look))
 
 
@@ -187,9 +190,12 @@ def _quoted(text: str, most: int) -> str:
     return "\n".join((*shown, "> …") if len(lines) > most else shown)
 
 
-def _stopped(draft: Draft, seen: SeenLook | None) -> Review:
+def _stopped(draft: Draft, conversation: Conversation) -> Review:
     """Return the answer of the facts after a search without an answer. A cause leads at once."""
+    seen = relevant_look(conversation, about_cluster=True)
     if seen is None or not (draft.is_final or seen.look.verdict == "cause_found"):
         return Review()
     origin = f"{_FROM_RULES} The model gave no answer: {sentence(draft.stopped)}"
-    return Review(text=answer_text(seen, origin=origin), verdict=verdict_of_look(seen.look))
+    return Review(
+        text=answer_text(seen, details=conversation.details, origin=origin), verdict=verdict_of_look(seen.look)
+    )

@@ -35,14 +35,14 @@ class Step:
     calls: tuple[ToolCall, ...] = ()
 
 
-def next_step(request: ModelRequest) -> Step:
+def next_step(request: ModelRequest, *, details: bool = False) -> Step:
     """Return a summary if the loop requests one, otherwise the call of the first look or the answer."""
     wanted = summary_request_of(request)
     if wanted is not None:
         return Step(text=summarise(wanted))
     conversation = read_conversation(request.messages)
     if conversation.look is not None:
-        return Step(text=answer_text(conversation.look, details=conversation.details))
+        return Step(text=answer_text(conversation.look, details=details or conversation.details))
     if conversation.failure:
         reason = sentence(plain(conversation.failure, 400))
         return Step(text=f"**Cause not found**: the cluster could not be read: {reason}\n\n{NO_LLM}")

@@ -160,6 +160,19 @@ def test_an_answer_is_alone_on_standard_output(home: Home) -> None:
     assert "\x1b" not in done.stderr
 
 
+def test_the_report_states_the_verdict_and_details_omit_nothing(bare: Home, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    asked = ("ask", "-n", "--demo", "why does checkout crash?", "--model=builtin/triage")
+    short = bare.run(*asked, "--json-output-file", str(file))
+    whole = bare.run(*asked, "--details")
+    report = json.loads(file.read_text(encoding="utf-8"))
+    assert (report["verdict"], report["verdict_by"]) == ("cause_found", "rules")
+    assert report["root_cause"] == report["summary"]
+    assert "payments-config" in report["summary"]
+    assert "**Related**" not in short.stdout
+    assert "\n\n**Related**\n" in whole.stdout
+
+
 def test_the_report_is_written_and_the_file_it_replaces_is_not_missed(home: Home, tmp_path: Path) -> None:
     (tmp_path / "out.json").write_text("old", encoding="utf-8")
     assert home.run("ask", "why?", "--json-output-file", str(tmp_path / "out.json")).exit_code == 0

@@ -242,9 +242,16 @@ def test_a_choice_that_nothing_matches_is_not_taken_for_a_healthy_cluster(home: 
     def broken(api: KubernetesApi) -> None:
         api.on(PODS, listing([pod("web", containers={"web": waiting("ImagePullBackOff", "manifest unknown")})]))
 
-    done = scan_of(home, tmp_path, broken, "--kind", "foo")
+    done = scan_of(home, tmp_path, broken, "--kind", "node")
 
     assert done.stdout.startswith("No incidents found that match --kind")
+
+
+def test_a_misspelled_kind_does_not_let_a_pipeline_pass(home: Home, tmp_path: Path) -> None:
+    done = scan_of(home, tmp_path, empty_cluster, "--kind", "pdo", "--fail-on", "critical")
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--kind 'pdo': the cluster has no such kind" in done.stderr
 
 
 @pytest.mark.parametrize(

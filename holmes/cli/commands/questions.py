@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holmes.sources import LabelMatcher
 
 _SHARED: Final = ("model", "api_key", "custom_toolsets", "max_steps", "kubeconfig", "kube_context")
-SETTING_OPTIONS: Final = (*_SHARED, "namespace", "system_prompt_additions")
+SETTING_OPTIONS: Final = (*_SHARED, "namespace", "details", "system_prompt_additions")
 """The config keys of the settings that are also options of `holmes ask`."""
 
 _ALERT_OPTIONS: Final = (
@@ -54,6 +54,7 @@ class _AskOptions:
 @click.option("-pf", "--prompt-file", type=PATH, help="Read the question from this file.")
 @click.option("-f", "--file", multiple=True, type=PATH, help="Attach this text file to the question; may be repeated.")
 @click.option("--namespace", help="Ask about this namespace.")
+@click.option("--details", is_flag=True, default=None, help="Print everything that a short answer omits.")
 @click.option("--system-prompt-additions", help="Add this text to the model's instructions.")
 @click.option("--json-output-file", type=PATH, help="Write the answer, tool calls and messages to this file as JSON.")
 @click.option("--continue", "continue_last", is_flag=True, help="Continue the last conversation.")

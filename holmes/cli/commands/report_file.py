@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
     from holmes.values.messages import Message, UserMessage
     from holmes.values.stats import RequestStats
+    from holmes.values.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ class RunEnd:
     error: str | None
     exit_code: int
     citations: tuple[Citation, ...] = ()
+    verdict: Verdict | None = None
 
 
 class Transcript:
@@ -82,9 +84,10 @@ class Transcript:
             case HistoryCompacted() | ToolResultsMasked():
                 self._go_on_with(event.messages)  # so that an interruption does not discard paid work
             case AnswerFinished():
-                self._finish(
-                    event.messages, RunEnd(answer=event.text, error=None, exit_code=0, citations=event.citations)
+                end = RunEnd(
+                    answer=event.text, error=None, exit_code=0, citations=event.citations, verdict=event.verdict
                 )
+                self._finish(event.messages, end)
             case RunFailed():
                 self._finish(event.messages, RunEnd(answer=None, error=event.error, exit_code=event.exit_code))
             case _:
@@ -148,8 +151,10 @@ class Report:
 
     `version` changes when a field is removed or its meaning changes; new fields may be added without a new version.
     `answer` is Markdown. If the run failed, `answer` is None and `error` is the error message. `citations` are the
-    stored lines that markers in the answer (`[[id:12-18]]`) cite, each with the outcome of its check. `exit_code` is
-    the exit code of the command, and `model` is the last model that answered. `stats` are the fields of `RequestStats`
+    stored lines that markers in the answer (`[[id:12-18]]`) cite, each with the outcome of its check. `verdict` is
+    the claim of the answer, `verdict_by` whether rules or a model claim it, `summary` the sentence that states it, and
+    `root_cause` this sentence if the answer found the cause. They are None without an answer. `exit_code` is the
+    exit code of the command, and `model` is the last model that answered. `stats` are the fields of `RequestStats`
     for the whole run: tokens, dollars and calls. `cost_split` divides them between investigation and compaction.
     `messages` is the conversation with its system message. `elapsed_seconds` is the time since the question.
     """
@@ -157,6 +162,10 @@ class Report:
     version: int
     question: str
     answer: str | None
+    verdict: str | None
+    verdict_by: str | None
+    summary: str | None
+    root_cause: str | None
     citations: tuple[JsonObject, ...]
     error: str | None
     exit_code: int
@@ -172,10 +181,15 @@ class Report:
 def make_report(question: str, transcript: Transcript, elapsed_seconds: float) -> Report:
     """Build the report of a finished run."""
     end = transcript.end
+    verdict = end.verdict if end else None
     return Report(
         version=_REPORT_VERSION,
         question=question,
         answer=end.answer if end else None,
+        verdict=verdict.kind if verdict else None,
+        verdict_by=verdict.by if verdict else None,
+        summary=verdict.summary if verdict else None,
+        root_cause=verdict.root_cause if verdict else None,
         citations=tuple(asdict(citation) for citation in end.citations) if end else (),
         error=end.error if end else "the run did not end",
         exit_code=end.exit_code if end else 1,

@@ -152,7 +152,9 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
     request = _request(options, settings)
 
     async def work(interrupts: Interrupts) -> int:
-        return _show(await _scan(settings, cluster, request, interrupts), options, baseline)
+        report = await _scan(settings, cluster, request, interrupts)
+        _check_kinds(options.kinds, report)
+        return _show(report, options, baseline)
 
     return run_until_signal(work)
 
@@ -212,6 +214,18 @@ def _request(options: ScanOptions, settings: Settings) -> ScanRequest:
         log_limits=LogLimits(logs=options.logs),
         grace_seconds=options.grace,
     )
+
+
+def _check_kinds(kinds: tuple[str, ...], report: DiagnosisReport) -> None:
+    """Reject a misspelled kind, which no incident could match. The scan knows the custom kinds of the cluster."""
+    from holmes.diagnosis.reports import plain_kind
+    from holmes.kubernetes.kinds import KINDS
+
+    known = {plain_kind(each) for each in (*(kind.name for kind in KINDS), *(count.kind for count in report.checked))}
+    for kind in kinds:
+        if plain_kind(kind) not in known:
+            message = f"--kind {kind!r}: the cluster has no such kind; use for example Pod, Deployment or Service"
+            raise click.UsageError(message)
 
 
 def _labels(selector: str | None) -> tuple[tuple[str, str], ...]:

@@ -117,7 +117,7 @@ def _table(
     more = (f"{len(gaps) - _FEW_GAPS} more; see -o wide",) if len(gaps) > _FEW_GAPS else ()
     yield from _labelled("not checked", (*gaps[:_FEW_GAPS], *more))
     if report.incidents:
-        yield from _labelled("details", ("holmes scan -o wide",))
+        yield from _labelled("details", ("add -o wide",))
 
 
 def _cause(incident: Incident) -> str:
