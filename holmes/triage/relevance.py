@@ -35,9 +35,8 @@ def relevant_look(conversation: Conversation, *, about_cluster: bool = False) ->
         return None
     question = parse_question(conversation.question)
     asks = question.kinds or question.symptoms or question.asks(*_CLUSTER_CONCEPTS)
-    understood = (
-        seen.look.verdict in {"answered", "inconclusive", "declined"} or seen.look.subject or conversation.alerts
-    )
+    found = seen.look.verdict in {"answered", "cause_found", "inconclusive", "declined"}
+    understood = found or seen.look.subject or conversation.alerts
     return seen if understood or asks or about_cluster else None
 
 
