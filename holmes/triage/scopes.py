@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +21,7 @@ from holmes.triage.subjects import narrowing
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from holmes.triage.asked import Asked
     from holmes.triage.log_evidence import LogCause
@@ -58,13 +59,24 @@ def of_scope(asked: Asked) -> FirstLook:
     logged = logged_in_scope(asked, members)
     if logged is not None:
         return blamed(asked, logged, None)
-    place, where = asked.subject.place, f"{asked.subject.place}{narrowing(asked.subject, asked.question)}"
     gaps = unread(asked.state, _needed(asked), asked.subject.namespaces)
     if gaps:
-        text = f"Cannot determine the state {place}: {', '.join(gaps)} could not be read."
-    elif matching or (there and particular):
-        return _of_unknown_words(asked, there, unknown or tuple(sorted(symptoms)) or tuple(words_asked(asked)))
-    elif len(there) < len(incidents) and asked.question.period is not None:
+        text = f"Cannot determine the state {asked.subject.place}: {', '.join(gaps)} could not be read."
+        return look_about(asked, None, "inconclusive", text)
+    strange = unknown or tuple(sorted(symptoms)) or tuple(words_asked(asked))
+    if matching or (there and particular):
+        return _of_unknown_words(asked, strange, _worst(asked, there))
+    logged = logged_in_scope(asked, members, any_words=True) if strange and not there else None
+    if logged is not None and asked.subject.namespaces:
+        return _of_unknown_words(asked, strange, blamed(asked, logged, None))
+    return _without_fault(asked, incidents, there)
+
+
+def _without_fault(asked: Asked, incidents: Sequence[Incident], there: Sequence[Incident]) -> FirstLook:
+    """Answer a question that no incident and no log explains."""
+    symptoms, unknown = _symptoms(asked), asked.ledger.left("word")
+    where = f"{asked.subject.place}{narrowing(asked.subject, asked.question)}"
+    if len(there) < len(incidents) and asked.question.period is not None:
         text = f"No fault {where} is known to be from `{asked.question.period.text}`."
     elif symptoms and incidents:
         text = f"No incident {where} matches {', '.join(sorted(symptoms))}."
@@ -80,16 +92,22 @@ def of_scope(asked: Asked) -> FirstLook:
     return look_about(asked, None, "inconclusive", text)
 
 
-def _of_unknown_words(asked: Asked, there: list[Incident], words: tuple[str, ...]) -> FirstLook:
+def _worst(asked: Asked, there: Sequence[Incident]) -> FirstLook:
+    """Return a look that tells the first critical incident of the namespaces of a question, if there is one."""
+    broken = next((each for each in there if each.severity == "critical" and asked.subject.namespaces), None)
+    text = one_sentence(broken.cause or broken.title) if broken is not None else ""
+    return look_about(asked, None, "inconclusive", text, told=broken)
+
+
+def _of_unknown_words(asked: Asked, words: tuple[str, ...], told: FirstLook) -> FirstLook:
     """Answer a question in words that name nothing of the cluster: what is broken in the namespace may not be it."""
     spaces = {spelling for each in asked.subject.namespaces for spelling in (each, each.replace("-", ""))}
     strange = ", ".join(f"`{word}`" for word in words if word not in spaces)
     unknown = f"no object of this cluster is named by {strange or 'the words of the question'}."
-    broken = next((each for each in there if each.severity == "critical" and asked.subject.namespaces), None)
-    if broken is None:
-        return look_about(asked, None, "inconclusive", f"The cause cannot be determined: {unknown}")
-    text = f"{one_sentence(broken.cause or broken.title)} Nothing shows that this is the reason: {unknown}"
-    return look_about(asked, None, "inconclusive", text, told=broken)
+    text = f"{told.summary} Nothing shows that this is the reason: {unknown}"
+    if not told.summary:
+        text = f"The cause cannot be determined: {unknown}"
+    return replace(told, verdict="inconclusive", summary=text, culprit="", severity=None, chain=(), fix=())
 
 
 def _symptoms(asked: Asked) -> frozenset[str]:
@@ -179,11 +197,11 @@ def _operators(asked: Asked, kinds: Iterable[str]) -> set[ObjectRef]:
 
 
 def logged_in_scope(
-    asked: Asked, members: frozenset[ObjectRef] = frozenset(), *, by_words: bool = False
+    asked: Asked, members: frozenset[ObjectRef] = frozenset(), *, by_words: bool = False, any_words: bool = False
 ) -> LogCause | None:
     """Return the trouble that the logs of at most 40 workloads report, if the question is about all of them.
 
-    If it describes only a symptom, a workload must fit its words, as always `by_words`.
+    If it describes only a symptom, a workload must fit its words, as always `by_words` and never with `any_words`.
     """
     subject, question = asked.subject, asked.question
     if set(subject.kinds) - {"Namespace", "Pod", "Service", *LOGGING} or question.labels:
@@ -200,6 +218,8 @@ def logged_in_scope(
     if len(workloads) > _MOST_LOGGING:
         return None
     vague = not subject.namespaces and (asked.ledger.left("word") or question.symptoms)
-    if vague or by_words or _is_particular(asked):  # any error of any workload would look like the answer
+    if not any_words and (
+        vague or by_words or _is_particular(asked)
+    ):  # any error of any workload would look like the answer
         return cause_by_words(asked, workloads)
     return cause_in_logs(asked.state, question, workloads, past_period(asked))

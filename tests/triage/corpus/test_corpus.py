@@ -26,7 +26,7 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("unseen", "alerts"): Score(cases=60, verdict_right=54, wholly_right=53, false=0),
     ("unseen", "classes"): Score(cases=60, verdict_right=47, wholly_right=41, false=7),
     ("development", "questions"): Score(cases=1763, verdict_right=1763, wholly_right=1763, false=0),
-    ("development", "classes"): Score(cases=1407, verdict_right=1360, wholly_right=1349, false=2),
+    ("development", "classes"): Score(cases=1410, verdict_right=1363, wholly_right=1352, false=2),
     ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
 ROLLOUT: Final = Case(
