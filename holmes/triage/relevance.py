@@ -35,8 +35,9 @@ def relevant_look(conversation: Conversation, *, about_cluster: bool = False) ->
         return None
     question = parse_question(conversation.question)
     asks = question.kinds or question.symptoms or question.asks(*_CLUSTER_CONCEPTS)
-    found = seen.look.verdict in {"answered", "cause_found", "inconclusive", "declined"}
-    understood = found or seen.look.subject or conversation.alerts
+    answered = seen.look.verdict in {"answered", "inconclusive", "declined"}
+    placed = seen.look.verdict == "cause_found" and "namespace" in seen.look.scope and not conversation.namespace
+    understood = answered or placed or seen.look.subject or conversation.alerts
     return seen if understood or asks or about_cluster else None
 
 
