@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, Literal
 from holmes.triage.complaints import states_trouble
 from holmes.triage.grammar import is_restricting
 from holmes.triage.sentences import opens_question
-from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, word_list, words_of
+from holmes.triage.vocabulary import beginnings, folded, sightings, symptoms_in, vocabulary, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _ENDS: Final = expression(
     r"[.!?;:,)]+(?=\s|$)|(?:^|\s)\(|\s[-\u2013\u2014]\s|\n|\s(?=(?:because|weil|porque|parce que)\s)"
@@ -67,12 +67,21 @@ def asked_clause(text: str, is_name: Callable[[str], bool]) -> str:
         return text
     text = _HEADING.sub(" ", text)
     clauses = [each for each in _clauses(text) if each.words]
+    known = [each for each in clauses if _is_known_beside(each, is_name, clauses)]
+    if known:
+        names = " and ".join(name for each in known for name in _names(each, is_name))
+        return f"{asked_clause(_text_of(each for each in clauses if each not in known), is_name)} except {names}"
     for is_left_out in (_is_conceded, _is_placed_aside, _is_aside):
         asking = [each for each in clauses if not is_left_out(each, is_name, clauses)]
-        if 0 < len(asking) < len(clauses) and _stands_alone(asking, is_name, linked=is_left_out is _is_aside):
+        whole = is_left_out is _is_conceded or _stands_alone(asking, is_name, linked=is_left_out is _is_aside)
+        if 0 < len(asking) < len(clauses) and whole:
             clauses = asking
-            text = " ".join(f"{each.text}{'?' if '?' in each.mark else ','}" for each in asking).rstrip(",")
+            text = _text_of(asking)
     return text
+
+
+def _text_of(clauses: Iterable[_Clause]) -> str:
+    return " ".join(f"{each.text}{'?' if '?' in each.mark else ','}" for each in clauses).rstrip(",")
 
 
 def _clauses(text: str) -> Iterator[_Clause]:
@@ -110,12 +119,7 @@ def _is_placed_aside(clause: _Clause, is_name: Callable[[str], bool], clauses: S
         return False
     others = [each for each in clauses if each is not clause]
     text = _without_denial(clause, clauses)
-    known = {at for each in found for at in range(each.first, each.last + 1)}
-    strange = [
-        at
-        for at, word in enumerate(words)
-        if at not in known and not word.isdigit() and not vocabulary().is_ordinary(word)
-    ]
+    strange = _strange(clause)
     told = {each.sense for each in found} & {"state", "word"} or concepts & _NARROWING or is_restricting(words)
     asks = opens_question(clause.text) or (concepts & _FACTUAL and clause.place != "heading")
     troubled = states_trouble(folded(text)) and not any(map(_asks_identity, others))
@@ -147,24 +151,51 @@ def _kinds(clause: _Clause) -> bool:
     return any(each.sense in ("kind", "word") for each in sightings(clause.words))
 
 
-def _names(clause: _Clause, is_name: Callable[[str], bool]) -> bool:
-    """Return whether a clause names something of the cluster. In a heading, words of the vocabulary are not names."""
+def _names(clause: _Clause, is_name: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return what a clause names of the cluster. In a heading, words of the vocabulary are not names."""
     seen = sightings(clause.words) if clause.place == "heading" else ()
     known = {at for each in seen for at in range(each.first, each.last + 1)}
     words = (word for at, word in enumerate(clause.words) if at not in known)
-    return any(is_name(word) for word in words if not vocabulary().is_ordinary(word))
+    return tuple(word for word in words if not vocabulary().is_ordinary(word) and is_name(word))
+
+
+def _is_known_beside(clause: _Clause, is_name: Callable[[str], bool], clauses: Sequence[_Clause]) -> bool:
+    """Return whether a remark in brackets tells of a known fault beside one whose words name nothing of the cluster.
+
+    "The screens are empty, why? (ads is down too, but we know)" is not about `ads`, whatever the screens are.
+    """
+    told = clause.place == "brackets" and not _KNOWING.isdisjoint(clause.words) and not opens_question(clause.text)
+    if not told or not _names(clause, is_name):
+        return False
+    others = [each for each in clauses if each.place != "brackets"]
+    return not any(_names(each, is_name) for each in others) and any(_strange(each) for each in others)
+
+
+def _strange(clause: _Clause) -> tuple[int, ...]:
+    """Return the places of the words that the vocabulary does not know."""
+    known = {at for each in sightings(clause.words) for at in range(each.first, each.last + 1)}
+    return tuple(
+        at
+        for at, word in enumerate(clause.words)
+        if at not in known and not word.isdigit() and not vocabulary().is_ordinary(word)
+    )
 
 
 def _is_conceded(clause: _Clause, is_name: Callable[[str], bool], clauses: Sequence[_Clause]) -> bool:
-    """Return whether a clause tells of another fault that the person knows: "web is down too, we know"."""
+    """Return whether a clause tells of another fault that the person knows, or of a neighbor of the subject.
+
+    "Is cart ok? web is down too, we know", "is cart ok? web next to it crashes".
+    """
     at = clauses.index(clause)
     beside = clauses[at + 1 : at + 2]
     knows = not _KNOWING.isdisjoint(clause.words) and not opens_question(clause.text)
     alone = knows and not _names(clause, is_name)
     announced = bool(beside) and not _KNOWING.isdisjoint(beside[0].words) and not _names(beside[0], is_name)
-    told = not opens_question(clause.text) and _names(clause, is_name) and (announced or knows)
-    asked = any(opens_question(each.text) and _names(each, is_name) for each in clauses if each is not clause)
-    return asked and (told or alone)
+    placed = beginnings("standing beside").search(folded(clause.text)) is not None and "?" not in clause.mark
+    told = not opens_question(clause.text) and _names(clause, is_name) and (announced or knows or placed)
+    others = [each for each in clauses if each is not clause and _names(each, is_name)]
+    asked = any(opens_question(each.text) or (placed and "?" in each.mark) for each in others)
+    return bool(asked and (told or alone))
 
 
 def _is_aside(clause: _Clause, is_name: Callable[[str], bool], _clauses: Sequence[_Clause]) -> bool:

@@ -57,12 +57,21 @@ def _behind_logs(asked: Asked, logged: LogCause, *, of_scope: bool) -> Incident 
     maker = next(_of_makers(asked, logged, critical), None)
     if maker is not None:
         return maker
+    quoting = next((each for each in critical if _quotes(each, logged.troubles[-1])), None)
+    if quoting is not None:
+        return quoting
     if len(logged.path) > 1:  # the object to which the logs lead says why it does not answer
         owned = (each for each in critical if logged.culprit in (each.culprit, *each.affected))
         owned = (each for each in owned if not leaves_serving(asked.state, each, [logged.culprit]))
         return next(owned, None) or next(_of_clients(asked, logged, found), None)
     named = (each for each in critical if of_scope and _names(logged.troubles[0].group.record, each))
     return next(named, None) or next(_of_clients(asked, logged, found), None)
+
+
+def _quotes(incident: Incident, trouble: Trouble) -> bool:
+    """Return whether an incident explains the very line, and blames another object than the one that writes it."""
+    affected = trouble.workload.ref in (*incident.affected, *(each.subject for each in incident.findings))
+    return affected and incident.culprit != trouble.workload.ref and trouble.quote in incident.cause
 
 
 def _of_makers(asked: Asked, logged: LogCause, incidents: list[Incident]) -> Iterator[Incident]:
@@ -122,7 +131,7 @@ def blamed(asked: Asked, logged: LogCause, named: Named | None) -> FirstLook:
     if behind is None:
         return from_logs(asked, named, logged)
     look = with_origin(asked, behind, named, logged.path)
-    look = replace(look, evidence=(*logged.evidence[:1], *look.evidence))
+    look = replace(look, evidence=tuple(dict.fromkeys((*logged.evidence[:1], *look.evidence))))
     return as_told(look, behind, logged.troubles)
 
 
