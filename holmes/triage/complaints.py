@@ -101,11 +101,33 @@ def about_trouble(text: str) -> str:
     clauses = _clauses(text)
     troubled = [each for each in clauses if _states_trouble(each)]
     told = [each.text for each in clauses if each not in troubled and _tells_change(each.words)] if troubled else []
+    told += changes_told(text)
     if any(each.asked and each.words[0] in _NOW and period_of(each.text) is None for each in clauses):
         told += [each.text for each in clauses if not each.asked and _tells_past(each)]
     for each in (*told, *asides(text)):
         text = text.replace(each, " ")
     return text
+
+
+def changes_told(text: str, *, checked: bool = False) -> tuple[str, ...]:
+    """Return the clauses of a folded question that tell of a change, if another one asks if all is well since then.
+
+    "We rotated its password an hour ago, does it still log in" does not ask for the change. `checked` means that any
+    question with yes or no is enough: "did it pick it up".
+    """
+    clauses = _clauses(text)
+    yes_or_no = checked and any(each.asked and each.words[0] in word_list("yes or no") for each in clauses)
+    if not yes_or_no and not any(map(_asks_present, clauses)):
+        return ()
+    return tuple(each.text for each in clauses if not each.asked and _tells_change(each.words))
+
+
+def _asks_present(clause: _Clause) -> bool:
+    """Return whether a clause asks for the present state, with a word for it: "does it still log in", "any errors"."""
+    concepts = {each.name for each in sightings(clause.words) if each.sense == "concept"}
+    now = clause.words[0] in _NOW and bool(concepts & {"login", "now"})
+    present = now or (_asks_health(clause) and clause.words[0] not in word_list("past verbs"))
+    return clause.asked and present and not concepts & _CHANGES and period_of(clause.text) is None
 
 
 def _tells_past(clause: _Clause) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage.complaints import misses_something
 from holmes.triage.connections import connections, identity
 from holmes.triage.custom_subjects import with_known_kinds
-from holmes.triage.grammar import names_things
+from holmes.triage.grammar import asks_number, names_things
 from holmes.triage.names import names_of
 from holmes.triage.question import Question, parse_question
 from holmes.triage.search import find_subject
@@ -42,7 +42,7 @@ def parsed(text: str, state: ClusterState) -> Question:
     whole = with_whole_names(text, names_of(state))
     written = with_known_kinds(parse_question(whole), state)
     question = with_known_kinds(spelled(written, names_of(state), whole), state)
-    asks = names_things(question) or asks_for_things(question) or question.asks("count", "sum")
+    asks = names_things(question) or asks_for_things(question) or asks_number(question)
     return replace(question, complains=question.complains and (not asks or misses_something(question.text)))
 
 

@@ -119,6 +119,18 @@ _BEFORE_NOUNS: Final = _FILLERS | _QUANTIFIERS | _DETERMINERS
 _LEADING_CONDITIONS: Final = word_list("leading conditions")
 
 
+def counts_told(question: Question, at: int) -> bool:
+    """Return whether the word at a position ends a count with its number: "restart count 2"."""
+    counts = (each.last for each in question.found if each.sense == "concept" and each.name == "count")
+    return at in counts and question.words[at + 1 : at + 2] != () and question.words[at + 1].isdigit()
+
+
+def asks_number(question: Question) -> bool:
+    """Return whether a question asks for a count or a sum, and does not only tell one."""
+    counts = [each.last for each in question.found if each.sense == "concept" and each.name == "count"]
+    return question.asks("sum") or any(not counts_told(question, each) for each in counts)
+
+
 def says(words: Sequence[str], index: int) -> bool:
     """Return whether a word only tells who says something: "the ingest people say it is flaky"."""
     after = words[index + 1 : index + 3]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import all_changes
 from holmes.kubernetes.fields import duration, written
 from holmes.triage.causes import look_for_cause
+from holmes.triage.complaints import changes_told
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
@@ -74,6 +76,8 @@ def asks_changes(question: Question, subject: Subject) -> bool:
         return True
     if question.asks("trouble", "negation", "health") or question.symptoms - _OF_CHANGES:
         return False
+    if changes_told(question.text):
+        return False
     if question.asks("count"):
         return _counts_changes(question)
     spoken = subject.without_names(question.spoken)  # "who uses the secret of la-rotate"
@@ -91,7 +95,8 @@ def acts(question: Question, subject: Subject) -> bool:
     told = _BY_SOMEBODY.search(question.text)
     if told is None or not any(each.name in told[0] for each in subject.named):
         return False
-    if question.asks("why", "logs", "negation"):
+    stated = re.match(_SOMEBODY, told[0]) is not None and question.asks("health", "trouble")
+    if stated or question.asks("why", "logs", "negation"):  # "is web healthy? someone edited it"
         return False
     changed = beginnings("any change").search(told[0]) is not None
     other = (

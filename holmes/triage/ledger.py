@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.grammar import qualifies
+from holmes.triage.grammar import counts_told, qualifies
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _CODE: Final = re.compile(
 )
 """The words before an exit code or an HTTP status."""
 _PERSONS: Final = word_list("persons")
+_ASKING: Final = word_list("asking") | word_list("interrogatives") | word_list("requests") | word_list("yes or no")
 STRUCTURAL: Final = frozenset({"negation", "excluding", "other", "either"})
 _SELDOM_USED: Final = frozenset({"default", "kube-public", "kube-node-lease"})
 """Namespaces of every cluster, in which few have workloads. A reading without them still counts as complete."""
@@ -136,12 +137,14 @@ def _numbers(question: Question, named: set[str]) -> Iterator[str]:
 
 
 def _is_told(question: Question, number: str) -> bool:
-    """Return whether a number is in a clause in which a person only tells something: "healthy? I saw 3 restarts"."""
+    """Return whether a number is in a clause that only tells something: "healthy? I saw 3 restarts"."""
     at = question.words.index(number) if number in question.words else -1
     clause = question.clause(at)
     words = question.words[clause.start : clause.stop]
     asks = any(each.first in clause and each.name in ("list", "count", "why", "when") for each in question.found)
-    return at >= 0 and len(clause) < len(question.words) and words[0] in _PERSONS and not asks
+    tells = question.complains and words[:1] != () and words[0] not in _ASKING
+    part = at >= 0 and len(clause) < len(question.words)
+    return part and (counts_told(question, at - 1) or ((words[0] in _PERSONS or tells) and not asks))
 
 
 def unread(state: ClusterState, kinds: Iterable[str], namespaces: Sequence[str] = ()) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from holmes.triage.vocabulary import word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _MOST_NAMED: Final = 6
 _MEMORY: Final = expression(r"(?i)heap|rss|mem(?:ory)?(?![a-z])")
 _YES_OR_NO: Final = word_list("yes or no")
+_SIGNS: Final = word_list("signs of trouble")
 _LATELY_SECONDS: Final = 3_600.0
 _LEAST_LINES: Final = 3
 
@@ -63,7 +64,8 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
         told = " and ".join(f"{each.ref} ({status_of(each)})" for each in alike)
         starting = starting_words(asked.state, first)
         more = f" It is still starting: {starting}." if starting else ""
-        return look_about(asked, named, "healthy", f"No fault was found in {told}{_behind(asked, first)}.{more}")
+        look = look_about(asked, named, "healthy", f"No fault was found in {told}{_behind(asked, first)}.{more}")
+        return replace(look, evidence=tuple(_of_work(asked, named)))
     return look_about(asked, named, "inconclusive", text)
 
 
@@ -98,7 +100,11 @@ def _settled(asked: Asked, named: Named) -> tuple[str, str] | None:
 
 def _asks_about_now(question: Question) -> bool:
     """Return whether a question asks if something is so now: "is booking out of connections", "est-il encore lent"."""
-    return question.words[:1] != () and (question.words[0] in _YES_OR_NO or question.asks("now"))
+    asked = (
+        (0,) if question.asks("either") else (0, *question.breaks)
+    )  # "is it the image or the rules" asks for a cause
+    starts = (question.words[at] for at in asked if at < len(question.words))
+    return not _YES_OR_NO.isdisjoint(starts) or question.asks("now")
 
 
 def _works(asked: Asked, named: Named) -> bool:
@@ -113,6 +119,16 @@ def _works(asked: Asked, named: Named) -> bool:
         each.group.is_evidence(asked.state.now) for one in workloads for each in troubles_of(asked.state, one)
     )
     return bool(workloads) and calm and all(number >= _LEAST_LINES for number in late)
+
+
+def _of_work(asked: Asked, named: Named) -> Iterator[str]:
+    """Yield the logs that tell of nothing but work, if the question asks for a symptom that a log would report."""
+    question = asked.question
+    dated = question.period is not None and not question.asks("now")
+    felt = question.symptoms - VISIBLE or not _SIGNS.isdisjoint(question.words)
+    if felt and _asks_about_now(question) and not dated and _works(asked, named):
+        for workload in workloads_of(asked.state, named.objects):
+            yield f"{workload.ref}, its logs of the last hour report work and no trouble"
 
 
 def _behind(asked: Asked, each: ClusterObject) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.change_commands import change_command
-from holmes.triage.complaints import demands, states_trouble
+from holmes.triage.complaints import changes_told, demands, states_trouble
 from holmes.triage.facts import fact
 from holmes.triage.users import keys_used
 from holmes.triage.vocabulary import beginnings, sightings, word_list, words_of
@@ -47,6 +47,12 @@ _PASSIVE: Final = expression(
     r" (?:\w+ed|shut down|undone)$"
     r"|\b(?:muss|soll|sollte|mussen) .{0,80}(?:werden)$"
 )
+_ASKS_ADVICE: Final = expression(
+    r"^(?:so |also |alors |entonces )?(?:(?:do|should|must|shall|need) (?:i|we)\b"
+    r"|(?:muss|soll|sollte|mussen|sollen|sollten) (?:ich|wir|man)\b|¿?(?:tengo|tenemos|hay) que\b"
+    r"|¿?deb(?:o|emos)\b|(?:dois-je|devons-nous|faut-il|doit-on|est-ce qu(?:e je|'il) (?:dois|faut))\b)"
+)
+"""A person asks if a change would help: "web does not start, do I have to create the secret"."""
 _MOST_SUGGESTED: Final = 4
 """The number of words of a change that a question suggests: "kill the collector?"."""
 _PHRASES: Final = ("get rid of", "shut down", "tear down", "take down", "spin up", "spin down", "make it", "make sure")
@@ -138,7 +144,7 @@ def _reveals(asked: Asked) -> bool:
     """Return whether a question asks for the value of a Secret or of one of its keys."""
     question = asked.question
     secrets = [each for each in asked.subject.objects if each.kind == "Secret"]
-    values = question.asks("secret_value") or (question.asks("value_of") and ("Secret" in question.kinds or secrets))
+    values = _asks_value(question) or (question.asks("value_of") and ("Secret" in question.kinds or secrets))
     keyed = any(key.lower() in question.words for each in secrets for key in keys_used(asked.state, each))
     shown = (
         bool(secrets)
@@ -153,12 +159,22 @@ def _reveals(asked: Asked) -> bool:
     return bool(values or (shown and not beginnings("key names").search(question.spoken)))
 
 
+def _asks_value(question: Question) -> bool:
+    """Return whether a secret value is meant outside of the clauses that only tell of a change of it."""
+    text = question.text
+    for told in changes_told(text, checked=True):
+        text = text.replace(told, " ")
+    return question.asks("secret_value") and any(each.name == "secret_value" for each in sightings(words_of(text)))
+
+
 def _orders(question: Question) -> Iterator[bool]:
     """Yield for each clause whether it is an order."""
     if question.asks("why", "count"):
         return
     for plain, suggested in _clauses(question):
         if suggested:
+            continue
+        if question.complains and _ASKS_ADVICE.search(plain):
             continue
         words, rest = words_of(plain), words_of(_LEADING.sub("", plain))
         if _names_activity(words) and states_trouble(plain):
