@@ -100,9 +100,8 @@ def _settled(asked: Asked, named: Named) -> tuple[str, str] | None:
 
 def _asks_about_now(question: Question) -> bool:
     """Return whether a question asks if something is so now: "is booking out of connections", "est-il encore lent"."""
-    asked = (
-        (0,) if question.asks("either") else (0, *question.breaks)
-    )  # "is it the image or the rules" asks for a cause
+    # "Is it the new image or the new rules?" after a complaint asks for its cause.
+    asked = (0,) if question.asks("either") else (0, *question.breaks)
     starts = (question.words[at] for at in asked if at < len(question.words))
     return not _YES_OR_NO.isdisjoint(starts) or question.asks("now")
 
