@@ -58,6 +58,7 @@ _INFINITIVES: Final = word_list("order infinitives")
 _BEFORE_NOUNS: Final = word_list("before nouns")
 _ARTICLES: Final = word_list("articles")
 _STATES: Final = word_list("verbs of state") | word_list("past verbs")
+_DENIED: Final = frozenset({"nicht", "kein", "keine", "keinen", "nie", "nichts", "no", "ne", "pas"})
 _ALIKE: Final = frozenset({"put", "set", "shut"})
 _YES_OR_NO: Final = word_list("asking for values")
 
@@ -169,7 +170,8 @@ def _orders(question: Question) -> Iterator[bool]:
         yield "would you mind" in plain or _begins_with_order(words) or _begins_with_order(rest)
         last = words[-1:] if words[-2:] != ("neu", "starten") else ("neustarten",)
         noun = words[-2:-1] and words[-2] in _BEFORE_NOUNS  # "hängt im Löschen" is not an order
-        german = bool(last) and last[0] in _INFINITIVES and not noun
+        denied = not _DENIED.isdisjoint(words)  # "kunden können keine Tickets anlegen" is a complaint
+        german = bool(last) and last[0] in _INFINITIVES and not noun and not denied
         yield german or (_WISHES.search(plain) is not None and not _INFINITIVES.isdisjoint(words))
         yield words[:1] != () and words[0] not in _ASKING and _PASSIVE.search(plain) is not None
 
