@@ -86,7 +86,7 @@ def _cut(name: str, lines: Sequence[str], count: int) -> Sequence[str]:
 
 def _headline(seen: SeenLook) -> str:
     look = seen.look
-    heading = "" if look.verdict == "answered" else VERDICT_WORDS[look.verdict]
+    heading = "" if look.verdict == "answered" else look.heading or VERDICT_WORDS[look.verdict]
     severity = f" ({look.severity})" if look.severity and look.verdict == "cause_found" else ""
     named = look.culprit and f"`{look.culprit}`" not in look.summary
     text = _prose(look.summary.replace(look.culprit, f"`{look.culprit}`", 1) if named else look.summary)

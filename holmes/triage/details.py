@@ -51,10 +51,11 @@ def images(asked: Asked) -> FirstLook:
     part = next((word for word in (*asked.question.words, *asked.question.quoted) if ":" in word or "/" in word), "")
     if part and "Pod" in asked.question.kinds:
         return _with_image(asked, part)
-    pods = [pod for each in _pods_or_workloads(asked) for pod in asked.state.pods_of(each) or (each,)]
-    used: dict[tuple[str, str], int] = Counter(
-        (str(asked.state.workload_of(pod).ref), image) for pod in dict.fromkeys(pods) for image in images_of(pod)
-    )
+    users = dict.fromkeys(user for each in _pods_or_workloads(asked) for user in asked.state.pods_of(each) or (each,))
+    used: dict[tuple[str, str], int] = Counter()
+    for each in users:  # a workload without pods only would use its images
+        for image in images_of(each):
+            used[str(asked.state.workload_of(each).ref), image] += each.kind == "Pod"
     parts = [*asked.subject.images]
     parts += [word for word in asked.subject.unknown if "." in word or any(word in image for _, image in used)]
     rows = [

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from holmes.triage.asked import Asked
     from holmes.values.verdicts import VerdictKind
 
+NOT_KNOWN: Final = "Not known"
+"""The heading of a question of fact that the facts do not answer."""
 MOST_ROWS: Final = 15
 _MOST_NAMES: Final = 3
 
@@ -45,4 +47,5 @@ def fact(
         lines=more.get("lines", ()),
         notes=more.get("notes", ()),
         taken_at=asked.report.taken_at,
+        heading="" if verdict != "inconclusive" or asked.question.wants_reason else NOT_KNOWN,
     )

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from holmes.triage.vocabulary import word_list
-
-if TYPE_CHECKING:
-    from holmes.triage.vocabulary import Sighting
+from holmes.triage.vocabulary import Sighting, word_list
 
 _DOING: Final = word_list("doing")
 _OPENING: Final = word_list("openings")
@@ -18,6 +15,12 @@ _PERSONS, _WISHED = word_list("persons"), word_list("wished")
 _HANGS: Final = word_list("hanging")
 _GOING: Final = word_list("going")
 _LEANS: Final = word_list("leaning")
+_ENDED: Final = word_list("ended by force")
+_REASONS: Final = word_list("reasons of an end")
+_MEMORY: Final = word_list("memory")
+_SHORT: Final = word_list("short of")
+_FARTHEST: Final = 6
+"""The largest number of words between the reason and the memory, or between the memory and the verb."""
 
 
 def without_homographs(
@@ -31,7 +34,7 @@ def without_homographs(
     found = tuple(each for each in found if dated or each.name != "changes" or each.first not in kinds)
     listed = {each.first for each in found if each.sense == "concept" and each.name == "list"}
     leading = listed & {0, *breaks}
-    found = tuple(map(partial(_leaning, words), found))
+    found = _with_memory_kills(words, tuple(map(partial(_leaning, words), found)))
     found = tuple(replace(each, name="polite") if _is_wish(words, each, breaks, kinds) else each for each in found)
     found = tuple(replace(each, name="polite") if _is_other_word(words, each, breaks) else each for each in found)
     found = tuple(replace(each, name="polite") if _is_permitted(words, each, found, breaks) else each for each in found)
@@ -77,3 +80,27 @@ def _leaning(words: tuple[str, ...], place: Sighting) -> Sighting:
     hangs = place.name == "trouble" and words[place.first] in _HANGS
     leans = hangs and not _LEANS.isdisjoint(words[place.last + 1 : place.last + 4])
     return replace(place, name="uses") if leans else place
+
+
+def _with_memory_kills(words: tuple[str, ...], found: tuple[Sighting, ...]) -> tuple[Sighting, ...]:
+    """Read an end because of memory as the state `oom`: "killed for memory" asks for no amount of memory."""
+    for at, word in enumerate(words):
+        reason = _reason_before(words, at) if word in _MEMORY else -1
+        before = range(max(0, reason - 3), reason)
+        after = range(at + 1, min(len(words), at + 1 + _FARTHEST))
+        verb = next((one for one in (*reversed(before), *after) if reason >= 0 and words[one] in _ENDED), -1)
+        if verb >= 0:
+            first, last = min(verb, reason), max(verb, at)
+            others = (each for each in found if each.last < first or last < each.first)
+            return (*others, Sighting(sense="state", name="oom", first=first, last=last))
+    return found
+
+
+def _reason_before(words: tuple[str, ...], at: int) -> int:
+    """Return the position of the word that makes the memory at `at` a reason: "because of", "wegen". Otherwise -1."""
+    for one in range(at - 1, max(-1, at - 1 - _FARTHEST), -1):
+        if words[one] in _REASONS:
+            return one
+        if words[one] not in _SHORT:
+            break
+    return -1

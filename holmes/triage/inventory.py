@@ -24,7 +24,7 @@ from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.selection import select
-from holmes.triage.states import restarts
+from holmes.triage.states import is_ready, restarts
 from holmes.triage.vocabulary import word_list
 from holmes.values.texts import plural
 
@@ -119,8 +119,15 @@ def _objects(asked: Asked) -> FirstLook:
         f"{summary}{first}",
         _listed(asked, found, columns),
         lines=tuple(_for_each_owner(asked, found)),
-        notes=tuple(_ended_there(asked, selection)),
+        notes=(*_ended_there(asked, selection), *_not_ready(asked, found)),
     )
+
+
+def _not_ready(asked: Asked, found: Sequence[ClusterObject]) -> Iterator[str]:
+    """Yield a note if "running" pods are not ready: their phase was counted, in which containers can crash."""
+    pods = [each for each in found if each.kind == "Pod" and not is_ready(each)]
+    if "running" in asked.question.states and pods:
+        yield f"The phase Running was counted; {len(pods)} of {len(found)} are not ready."
 
 
 def _ended_there(asked: Asked, selection: Selection) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
@@ -74,6 +75,7 @@ class LineFilter:
 def lines_of(asked: Asked) -> tuple[LogLine, ...]:
     """Return the lines of the subject's logs in the period of the question, in order of time."""
     start, end = span_of(asked)
+    end = inf if end >= asked.state.now else end  # logs are read after the time of the state
     found = [line for key, log in _logs(asked) for line in _lines(key, log) if not line.at or start <= line.at <= end]
     return tuple(sorted(dict.fromkeys(found) if _has_previous(asked) else found, key=lambda line: line.at))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage.change_commands import change_command
 from holmes.triage.complaints import changes_told, demands, states_trouble
 from holmes.triage.facts import fact
+from holmes.triage.periods import period_of
 from holmes.triage.users import keys_used
 from holmes.triage.vocabulary import beginnings, sightings, word_list, words_of
 from holmes.values.expressions import expression
@@ -63,6 +64,8 @@ _INFINITIVES: Final = word_list("order infinitives")
 _BEFORE_NOUNS: Final = word_list("before nouns")
 _ARTICLES: Final = word_list("articles")
 _STATES: Final = word_list("verbs of state") | word_list("past verbs")
+_DENIED: Final = frozenset({"nicht", "kein", "keine", "keinen", "nie", "nichts", "no", "ne", "pas"})
+_ALIKE: Final = frozenset({"put", "set", "shut"})
 _YES_OR_NO: Final = word_list("asking for values")
 
 
@@ -177,13 +180,14 @@ def _orders(question: Question) -> Iterator[bool]:
         if question.complains and _ASKS_ADVICE.search(plain):
             continue
         words, rest = words_of(plain), words_of(_LEADING.sub("", plain))
-        if _names_activity(words) and states_trouble(plain):
+        if (_names_activity(words) and states_trouble(plain)) or _tells_past(words, plain):
             continue
         yield plain.startswith(_PHRASES) or _LEADING.sub("", plain).startswith(_PHRASES)
         yield "would you mind" in plain or _begins_with_order(words) or _begins_with_order(rest)
         last = words[-1:] if words[-2:] != ("neu", "starten") else ("neustarten",)
         noun = words[-2:-1] and words[-2] in _BEFORE_NOUNS  # "hängt im Löschen" is not an order
-        german = bool(last) and last[0] in _INFINITIVES and not noun
+        denied = not _DENIED.isdisjoint(words)  # "kunden können keine Tickets anlegen" is a complaint
+        german = bool(last) and last[0] in _INFINITIVES and not noun and not denied
         yield german or (_WISHES.search(plain) is not None and not _INFINITIVES.isdisjoint(words))
         yield words[:1] != () and words[0] not in _ASKING and _PASSIVE.search(plain) is not None
 
@@ -215,7 +219,13 @@ def _names_activity(words: tuple[str, ...]) -> bool:
     return words[1:2] != () and words[1].endswith("ing") and not known
 
 
+def _tells_past(words: tuple[str, ...], plain: str) -> bool:
+    """Return whether a clause tells what was done, by a verb whose past is spelled alike: "set it to 3 yesterday"."""
+    return not _ALIKE.isdisjoint(words[:1]) and period_of(plain) is not None
+
+
 def _states(words: tuple[str, ...]) -> bool:
     """Return whether words that look like an order state something: "deploy web is green", "andere Pods gehen"."""
     other = words[0] == "andere" and words[1:2] != () and words[1] not in _ARTICLES
-    return other or not _STATES.isdisjoint(words[1:3])
+    told = words[1:3] in (("to", "that"), ("to", "this"))  # "add to that: the pods crash"
+    return other or told or not _STATES.isdisjoint(words[1:3])

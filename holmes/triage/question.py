@@ -82,7 +82,7 @@ _COMPARED: Final = expression(
     r" (?:de|que)|over|above|at least|fewer than|less (?:often )?than|below|under|at most"
     r"|exactly|>=|<=|>|<|mehr als|ofter als|haufiger als|mindestens|weniger als|seltener als|hochstens|genau|mas de"
     r"|mas que|mas veces que|al menos|por lo menos|menos de|exactamente|plus de|plus souvent que|au moins|moins de"
-    rf"|exactement)\s*(?P<number>\d{{1,9}}(?:\.\d+)?|(?:{_COUNT})(?=mal\b|\b))\s*(?P<of>[a-z%]*)"
+    rf"|exactement)\s*(?P<number>\d{{1,9}}(?:\.\d+)?|(?:{_COUNT})(?=mal\b|\b))\s*(?P<of>(?!(?:because|since|weil|da|porque|parce|car)\b)[a-z%]*)"
 )
 _EXACTLY: Final = expression(
     r"\b(?:only|just|with|have|has|having|mit|nur|haben|hat|con|solo|tienen|tiene|avec|seulement|ont)\s+"

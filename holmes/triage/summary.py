@@ -190,7 +190,7 @@ def _first_look(message: ToolMessage) -> Iterator[str]:
     except ValueError:
         return
     subject = f"{look.subject[0]}: " if look.subject else ""
-    yield f"- {subject}{VERDICT_WORDS[look.verdict]}: {whole_words(look.summary, 400)}{_where(message)}"
+    yield f"- {subject}{look.heading or VERDICT_WORDS[look.verdict]}: {whole_words(look.summary, 400)}{_where(message)}"
 
 
 def _where(message: ToolMessage) -> str:

@@ -28,7 +28,8 @@ _TRANSLATED: Final[dict[str, VerdictKind]] = {
     **dict.fromkeys(("cause", "ursache", "hauptursache", "grundursache", "causa raíz", "causa"), "cause_found"),
     **dict.fromkeys(("cause racine", "cause première", "cause profonde"), "cause_found"),
     **dict.fromkeys(
-        ("ursache nicht gefunden", "causa no encontrada", "cause non trouvée", "inconclusive"), "inconclusive"
+        ("ursache nicht gefunden", "causa no encontrada", "cause non trouvée", "inconclusive", "not known"),
+        "inconclusive",
     ),
     **dict.fromkeys(("gesund", "sano", "sana", "sain", "saine"), "healthy"),
     **dict.fromkeys(("nicht gefunden", "no encontrado", "no encontrada", "introuvable", "non trouvé"), "not_found"),

@@ -45,7 +45,8 @@ class FirstLook:
     `summary` is one sentence. `subject` contains objects such as `Deployment shop/checkout`. `scope` is the place that
     the answer covers. `chain` contains the objects from the subject to the culprit. `fix` contains lines of a shell
     script, which were not run. `others` describes incidents that do not explain the subject's problem. `notes` contains
-    everything that the answer could not take into account. `against` contains what speaks against the cause.
+    everything that the answer could not take into account. `against` contains what speaks against the cause. `heading`
+    replaces the words of the verdict: a question of fact has no cause.
     """
 
     verdict: VerdictKind
@@ -66,6 +67,7 @@ class FirstLook:
     notes: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     taken_at: str = ""
+    heading: str = ""
 
     @property
     def is_definite(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.fields import boolean, children, integer, text
+from holmes.kubernetes.fields import boolean, child, children, integer, text
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -21,12 +21,7 @@ def status_of(each: ClusterObject) -> str:
     """Return a short status, for example `2/3 ready` or `Running, ready, 4 restarts`."""
     status = each.child("status")
     if each.kind == "Pod":
-        restarts = sum(integer(one, "restartCount") for one in children(status, "containerStatuses"))
-        waiting = [text(one, "state", "waiting", "reason") for one in children(status, "containerStatuses")]
-        reasons = [reason for reason in waiting if reason] or [text(status, "reason") or text(status, "phase")]
-        containers = children(status, "containerStatuses")
-        ready = bool(containers) and all(boolean(one, "ready") for one in containers)
-        return f"{', '.join(reasons)}, {'ready' if ready else 'not ready'}, {restarts} restarts"
+        return _status_of_pod(each)
     if each.kind in {"Deployment", "ReplicaSet", "StatefulSet"}:
         return f"{integer(status, 'readyReplicas')}/{each.integer('spec', 'replicas')} ready"
     if each.kind == "Node":
@@ -40,3 +35,18 @@ def status_of(each: ClusterObject) -> str:
         return phase or next(kind for kind in ("Ready", "Complete", "Available") if met.get(kind) == "True")
     bad = [kind for kind, found in met.items() if found == "False"]
     return phase or (f"conditions with status False: {', '.join(bad)}" if bad else "present")
+
+
+def _status_of_pod(pod: ClusterObject) -> str:
+    """Return the status of a pod with the reason why a container waits or ended, not its phase."""
+    containers = pod.children("status", "containerStatuses")
+    why, phase = pod.text("status", "reason"), pod.text("status", "phase")
+    reasons = [text(one, "state", "waiting", "reason") for one in containers]
+    if not any(reasons) and not why:  # a container that ended well is not the status of a pod in which others run
+        runs = any(child(one, "state", "running") for one in containers)
+        ends = (text(one, "state", "terminated", "reason") for one in containers)
+        reasons = [end for end in ends if end != "Completed" or not runs]
+    told = ", ".join(dict.fromkeys(filter(None, reasons))) or why or phase
+    ready = bool(containers) and all(boolean(one, "ready") for one in containers)
+    state = "" if phase == "Succeeded" else ", ready" if ready else ", not ready"
+    return f"{told}{state}, {sum(integer(one, 'restartCount') for one in containers)} restarts"
