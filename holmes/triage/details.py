@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
 
 _MOST_TOLD: Final = 4
+_OUTER_KEYS: Final = frozenset({"spec", "template", "metadata"})
+_MARKS: Final = frozenset({"labels", "annotations"})
+_VARIABLES: Final = word_list("environment words")
 
 
 def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
@@ -241,7 +244,8 @@ def history(asked: Asked) -> FirstLook:
 
 def settings(asked: Asked) -> FirstLook:
     """Return the fields of the named objects whose names match words of the question, for example `readinessProbe`."""
-    words = set(asked.question.words) | {word.removesuffix("s") for word in asked.question.words}
+    words = {spelling for word in asked.question.words for spelling in (word, word.removesuffix("s"))}
+    words |= {"env", "from"} if words & _VARIABLES else set()
     rows = [
         (str(each.ref), path, shown(value))
         for each in asked.subject.objects
@@ -282,9 +286,11 @@ def _named_value(item: JsonObject) -> str:
 
 
 def _is_named(path: str, words: set[str]) -> bool:
-    """Return whether the last key of the path consists of words of the question."""
-    parts = {part.lower().removesuffix("s") for part in KEY_PARTS.findall(path.rpartition(".")[2])}
-    return bool(parts) and parts <= words
+    """Return whether a key of the path consists of words of the question: `livenessProbe` of a probe's port."""
+    keys = [key for key in path.split(".") if key not in _OUTER_KEYS]
+    parts = [{part.lower().removesuffix("s") for part in KEY_PARTS.findall(key.partition("[")[0])} for key in keys]
+    marked = any(key in _MARKS for key in keys) and not any(one & {"label", "annotation"} & words for one in parts)
+    return not marked and any(one and one <= words for one in parts)
 
 
 def asks_keys(question: Question, subject: Subject) -> bool:

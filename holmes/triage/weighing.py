@@ -70,8 +70,8 @@ def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
     guessed = next((each for each in asked.subject.named if each.match in ("similar", "gone")), None)
     if guessed is not None:
         kind = "pod" if guessed.match == "gone" else "object"
-        nearest = f"The nearest is {guessed.objects[0].ref}, in which no fault was found."
-        text = f"No {kind} is named `{guessed.name}`. {nearest}"
+        # A verdict on the nearest object would read as one on the object that was meant.
+        text = f"No {kind} is named `{guessed.name}`. The nearest is {guessed.objects[0].ref}."
         return replace(look, verdict="not_found", summary=text)
     reason = _doubt(asked) if not look.evidence else ""  # evidence tells of what the question asks about
     return replace(look, verdict="inconclusive", summary=f"{look.summary} {reason}") if reason else look
