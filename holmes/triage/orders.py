@@ -74,7 +74,9 @@ def declined(asked: Asked) -> FirstLook | None:
     question = asked.question
     local = "expose" in question.words and beginnings("own computer").search(question.spoken) is not None
     asks = local or (bool(question.words) and (question.words[0] in _ASKING or _asks_leave(question.words)))
-    if _TOOL.search(question.text) or (not asks and any(_orders(question))):
+    ending = question.asks("why") and any(each.deleted is not None for each in asked.subject.objects)
+    pasted = _TOOL.search(question.text) is not None and not ending  # "kubectl delete cm plan hangs, why?"
+    if pasted or (not asks and any(_orders(question))):
         return _without_change(asked)
     return _without_values(asked) if _reveals(asked) else None
 

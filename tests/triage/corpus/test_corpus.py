@@ -26,7 +26,7 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("unseen", "alerts"): Score(cases=60, verdict_right=54, wholly_right=53, false=0),
     ("unseen", "classes"): Score(cases=60, verdict_right=48, wholly_right=41, false=7),
     ("development", "questions"): Score(cases=1825, verdict_right=1825, wholly_right=1825, false=0),
-    ("development", "classes"): Score(cases=1430, verdict_right=1396, wholly_right=1386, false=0),
+    ("development", "classes"): Score(cases=1432, verdict_right=1398, wholly_right=1388, false=0),
     ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
 ROLLOUT: Final = Case(
