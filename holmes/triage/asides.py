@@ -182,7 +182,7 @@ def _strange(clause: _Clause) -> tuple[int, ...]:
 
 
 def _is_conceded(clause: _Clause, is_name: Callable[[str], bool], clauses: Sequence[_Clause]) -> bool:
-    """Return whether a clause tells of another fault that the person knows, or of a neighbor of the subject.
+    """Return whether a clause tells of another fault that the person knows, or of a neighbour of the subject.
 
     "Is cart ok? web is down too, we know", "is cart ok? web next to it crashes".
     """

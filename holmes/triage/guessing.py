@@ -1,4 +1,4 @@
-"""Guesses which workloads the words of a question mean that no object has as its name."""
+"""Guesses what the words of a question mean that no object has as its name: a workload, a missing name or nothing."""
 
 from __future__ import annotations
 

@@ -283,11 +283,11 @@ class _Search:
                 objects = self.names.named(plain, "", spaces)
             if not objects and must_be_name(plain, quoted=quoted, sure=sure) and not self._describes(index):
                 return self._similar(plain, kind, spaces)
-            if not objects and index not in self._known and not self.question.asks("images") and spaces:
+            free = not objects and index not in self._known and not self._qualifies(index)
+            if free and not self.question.asks("images") and spaces:
                 objects = tuple(each for each in self.names.named(plain) if each.kind != "Namespace")
-                if objects and not self._qualifies(index) and not self._beside.issuperset(spaces):
+                if objects and not self._beside.issuperset(spaces):
                     return Missing(name=plain, kind=kind, namespace=spaces[0])
-                objects = () if self._qualifies(index) else objects
         return Named(name=plain, objects=objects) if objects else None
 
     def _of_ordinary_word(self, index: int, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
@@ -365,11 +365,8 @@ class _Search:
         """Find `deployment/checkout`, `shop/checkout`, `shop/deployment/checkout` or `cart.shop.svc`."""
         if ".svc" in word:
             objects = self.names.of_host(word)
-            return (
-                Named(name=word, objects=objects)
-                if objects
-                else Missing(name=word.partition(".svc")[0], kind="Service")
-            )
+            missing = Missing(name=word.partition(".svc")[0], kind="Service")
+            return Named(name=word, objects=objects) if objects else missing
         parts = word.split("/")
         if "." in parts[0] and self.names.at_address(parts[0]):  # "shop.example/cart"
             return Named(name=word, objects=self.names.at_address(parts[0]))
