@@ -37,7 +37,7 @@ from holmes.triage.log_feeds import stopped_feed
 from holmes.triage.log_links import links_in_logs, name_servers, way_to
 from holmes.triage.log_reasons import waits_for
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
-from holmes.triage.no_cause import without_cause
+from holmes.triage.no_cause import of_another_time, without_cause
 from holmes.triage.past import happened_then, is_past, last_end, past_period, was_there
 from holmes.triage.run_logs import failed_run
 from holmes.triage.scopes import logged_in_scope, of_scope
@@ -148,7 +148,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     fitting = [each for each in candidates if _explains(asked, named, each)]
     best = next((each for each in fitting if was_there(asked, each.incident)), None)
     if best is None or best.incident.findings[0].role == "symptom":
-        told = _named_in_logs(asked, named) if best is not None or asked.question.wants_cause else None
+        told = _named_in_logs(asked, named, surely=best is None and not asked.question.wants_cause)
         if told is not None:
             look = with_origin(asked, origin_of(asked, told.incident), named, told.path)
             workloads = workloads_of(asked.state, named.objects)
@@ -163,7 +163,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     if gone is not None:
         return gone
     if fitting:
-        return _later(asked, named, fitting[0].incident)
+        return of_another_time(asked, named, fitting[0].incident)
     return _of_logs_or_notes(asked, named, candidates, own)
 
 
@@ -214,13 +214,17 @@ def _is_troubled(question: Question) -> bool:
     return question.wants_cause and (not judged or states_trouble(question.text))
 
 
-def _named_in_logs(asked: Asked, named: Named) -> _Candidate | None:
-    """Return the incident of an object that the logs of the subject name, for example of a Job that it waits for."""
+def _named_in_logs(asked: Asked, named: Named, *, surely: bool = False) -> _Candidate | None:
+    """Return the incident of an object that the logs of the subject name, for example of a Job that it waits for.
+
+    With `surely`, only a critical one counts: "is web ok" does not ask for everything that could matter.
+    """
+    severities = ("critical",) if surely else ("critical", "warning")
     lasting, early = (links_in_logs(asked.state, named.objects, starting=each) for each in (False, True))
     found = (
         _Candidate(incident=each, own=False, hops=len(path) - 1, symptoms=0, path=path)
         for each in asked.report.incidents
-        if each.findings[0].role == "cause" and each.severity != "info" and was_there(asked, each)
+        if each.findings[0].role == "cause" and each.severity in severities and was_there(asked, each)
         if not leaves_serving(asked.state, each, [each.culprit])
         if (path := way_to(asked.state, early if each.severity == "critical" else lasting, each.culprit)) is not None
     )
@@ -241,14 +245,6 @@ def _behind(asked: Asked, named: Named, best: _Candidate) -> _Candidate | None:
     since, begun = moment(incident.since), moment(deeper.incident.since)
     younger = since is not None and begun is not None and begun > since + _SOON_SECONDS
     return deeper if quoted and not younger else None
-
-
-def _later(asked: Asked, named: Named, incident: Incident) -> FirstLook:
-    """Answer about a time in which the known incident was not there."""
-    period = asked.question.period
-    text = f"No fault of {named.objects[0].ref} is known to be from `{period.text if period else ''}`."
-    since = f" It has another incident, since {incident.since}." if incident.since else ""
-    return look_about(asked, named, "inconclusive", f"{text}{since}")
 
 
 def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef]) -> bool:

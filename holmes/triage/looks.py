@@ -50,6 +50,7 @@ _BEFORE_SUBJECT: Final = word_list("verbs before subjects")
 _QUESTION_WORDS: Final = word_list("before subjects")
 _QUANTITIES: Final = frozenset({"memory", "disk"})
 """Symptoms that a question about an amount mentions, too: "is it close to its memory limit"."""
+_EVERYDAY: Final = word_list("everyday things")
 _KINDS: Final = frozenset(kind.name for kind in KINDS)
 _MOST_NAMESPACES: Final = 4
 _PRONOUNS: Final = word_list("pronouns")
@@ -309,10 +310,12 @@ def _is_only_cited(asked: Asked) -> bool:
 
 def _grammatical_subject(asked: Asked) -> str:
     """Return the unknown word that the question is about, for example `kafka` in "is kafka ok", or an empty string."""
-    words = asked.question.words
+    words, unknown = asked.question.words, set(asked.subject.unknown)
+    if asked.subject.namespaces and asked.question.asks("why"):
+        unknown -= _EVERYDAY  # "why are responses slow in shop" is about the namespace
     for index, word in enumerate(words[1:], 1):
         leads = index == 1 or words[index - 2] in _QUESTION_WORDS
-        if word in asked.subject.unknown and words[index - 1] in _BEFORE_SUBJECT and leads:
+        if word in unknown and words[index - 1] in _BEFORE_SUBJECT and leads:
             return word
     return ""
 

@@ -89,6 +89,14 @@ def _asks_of_leak(question: Question) -> bool:
     return asks and "memory" in question.symptoms and question.asks("trouble") and not question.asks("why")
 
 
+def of_another_time(asked: Asked, named: Named, incident: Incident) -> FirstLook:
+    """Answer about a time in which the known incident was not there."""
+    period = asked.question.period
+    text = f"No fault of {named.objects[0].ref} is known to be from `{period.text if period else ''}`."
+    since = f" It has another incident, since {incident.since}." if incident.since else ""
+    return look_about(asked, named, "inconclusive", f"{text}{since}")
+
+
 def _settled(asked: Asked, named: Named) -> tuple[str, str] | None:
     """Return what the logs of the subject tell about an amount of memory that does not grow, and their last line."""
     for workload in workloads_of(asked.state, named.objects):
