@@ -15,7 +15,7 @@ from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.starts import are_starting, is_not_ready_yet, rollout_ends, start_of, unanswered_probe
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.scan import run_rules
-from holmes.kubernetes.fields import duration, written
+from holmes.kubernetes.fields import duration, text, written
 from holmes.kubernetes.kinds import SCALED
 from holmes.triage.connections import connections
 from holmes.triage.states import is_ready
@@ -79,7 +79,7 @@ def _is_definite(state: ClusterState, incident: Incident, own: set[ObjectRef]) -
 
 def _may_end_by_itself(state: ClusterState, incident: Incident) -> bool:
     """Return whether the incident only tells that something is starting, or that a new controller has work to do."""
-    return _is_starting(state, incident) or _is_coming(state, incident)
+    return _is_starting(state, incident) or _is_coming(state, incident) or _is_joining(state, incident.culprit)
 
 
 def _is_starting(state: ClusterState, incident: Incident) -> bool:
@@ -107,8 +107,17 @@ def _is_coming(state: ClusterState, incident: Incident) -> bool:
     return any(each is not None and state.age_seconds(each) < state.patience_seconds for each in makers)
 
 
+def _is_joining(state: ClusterState, ref: ObjectRef) -> bool:
+    """Return whether a node has just joined the cluster, so that its network plugin may still be starting."""
+    node = state.find(ref) if ref.kind == "Node" else None
+    young = node is not None and state.age_seconds(node) < state.patience_seconds
+    return young and node is not None and text(node.condition("Ready"), "status") == "False"
+
+
 def starting_words(state: ClusterState, each: ClusterObject) -> str:
     """Return what an object that is not ready is doing to start, and until when it may. Empty if it is not starting."""
+    if _is_joining(state, each.ref):
+        return f"it joined the cluster {duration(state.age_seconds(each))} ago"
     pods = [pod for pod in state.pods_of(each) if not is_ready(pod) and pod.deleted is None]
     newest = max(pods, key=lambda pod: pod.created, default=None)
     start = start_of(state, newest) if newest is not None else None

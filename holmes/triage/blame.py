@@ -93,7 +93,10 @@ def from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
         text = f"{one_sentence(found.sentence)} {found.doubt}"
         return replace(look_about(asked, named, "inconclusive", text), evidence=found.evidence)
     begun = found.troubles[0].group.first
-    look = look_about(asked, named, "cause_found", one_sentence(found.sentence))
+    told = one_sentence(found.sentence)
+    if found.culprit != found.troubles[-1].workload.ref:  # the culprit first: the lines of others are long
+        told = f"{found.culprit}: {told[0].lower()}{told[1:]}"
+    look = look_about(asked, named, "cause_found", told)
     return replace(
         look,
         severity="warning",

@@ -18,8 +18,9 @@ from holmes.triage.asked import is_acute, line_of, look_about, refs_of
 from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.complaints import states_trouble
 from holmes.triage.connections import connections, identity
+from holmes.triage.deliveries import undelivered
 from holmes.triage.gone_pods import told_by_gone_pods
-from holmes.triage.harm import harms_only_others, lacks_key, leaves_serving
+from holmes.triage.harm import harms_only_others, lacks_key, leaves_serving, only_observes
 from holmes.triage.intended import (
     concerns,
     is_beside,
@@ -159,7 +160,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     ended = last_end(asked, named) or failed_run(asked, named)
     if ended is not None:
         return ended
-    gone = told_by_gone_pods(asked, named)
+    gone = told_by_gone_pods(asked, named) or undelivered(asked, named)
     if gone is not None:
         return gone
     if fitting:
@@ -225,7 +226,7 @@ def _named_in_logs(asked: Asked, named: Named, *, surely: bool = False) -> _Cand
         _Candidate(incident=each, own=False, hops=len(path) - 1, symptoms=0, path=path)
         for each in asked.report.incidents
         if each.findings[0].role == "cause" and each.severity in severities and was_there(asked, each)
-        if not leaves_serving(asked.state, each, [each.culprit])
+        if not leaves_serving(asked.state, each, [each.culprit]) and not only_observes(asked.question, each)
         if (path := way_to(asked.state, early if each.severity == "critical" else lasting, each.culprit)) is not None
     )
     return min(found, key=lambda each: each.hops, default=None)

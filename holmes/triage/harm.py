@@ -5,6 +5,7 @@ A rollout whose new pods never start does not make the old pods slow, and a budg
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.values.findings import Incident, ObjectRef
 
+_OBSERVING: Final = re.compile(
+    r"(?i)\b(?:otel|otlp|opentelemetry|jaeger|zipkin|statsd|pushgateway|sentry|trac(?:es?|er|ing))\b"
+)
+"""Words about where a program sends traces, numbers and crash reports. Its work does not depend on them."""
+_VARIABLE: Final = re.compile(r"\(([A-Z][A-Z0-9_]*)\) refers to it")
+"""The variable of a setting, as the rules write it."""
 _OF_BEHAVIOUR: Final = frozenset({"slow", "unreachable"})
 _PER: Final = word_list("per")
 _TIMES: Final = word_list("times")
@@ -48,8 +55,9 @@ def is_about_behaviour(question: Question) -> bool:
 
 def spares(state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]) -> bool:
     """Return whether an incident of a subject cannot explain the behaviour that the question complains about."""
-    if incident.rule_id == UNHANDLED_INGRESS and _is_about_some(question):
-        return True  # an Ingress without its class never answers
+    never_answers = incident.rule_id == UNHANDLED_INGRESS  # an Ingress without its class
+    if (never_answers and _is_about_some(question)) or only_observes(question, incident):
+        return True
     if _is_of_capacity(incident) and _only_judges(question) and all(map(is_ready, subjects)):
         return any(each.kind != "HorizontalPodAutoscaler" for each in subjects)
     results = is_about_results(question)
@@ -60,6 +68,13 @@ def spares(state: ClusterState, question: Question, incident: Incident, subjects
     if results and (incident.culprit.kind == "HorizontalPodAutoscaler" or incident.rule_id in AUTOSCALING):
         return True
     return leaves_serving(state, incident, [each.ref for each in subjects])
+
+
+def only_observes(question: Question, incident: Incident) -> bool:
+    """Return whether a behaviour is not explained because what is missing only receives traces, metrics or reports."""
+    named = " ".join((incident.culprit.name, *_VARIABLE.findall(incident.cause))).replace("_", " ")
+    missing = incident.culprit.kind == "Service" and _OBSERVING.search(named) is not None
+    return missing and "slow" in question.symptoms
 
 
 def harms_only_others(

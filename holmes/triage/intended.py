@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
 """Symptoms that an object can have because it was stopped on purpose."""
+_WHY_PAUSED: Final = re.compile(r"\b(?:why|warum|wieso|weshalb|por que|pourquoi)\b(?:.*\b(?:en )?paus|[\W\d]*$)")
+"""A question that asks why something is paused, not whether this is why something else happens."""
 _SOON_SECONDS: Final = 180.0
 _LEAST_CHARACTERS: Final = 4
 
@@ -104,9 +106,15 @@ def stoppable(asked: Asked, named: Named) -> Iterator[ClusterObject]:
 
 
 def may_be_stopped(asked: Asked, each: ClusterObject) -> bool:
-    """Return whether a stop explains the symptoms. A cordoned node is ready, and a suspended job is not slow."""
+    """Return whether a stop explains the symptoms. A cordoned node is ready, and a suspended job is not slow.
+
+    A paused rollout stops no pod, so it explains only why nothing is rolled out.
+    """
     if is_about_results(asked.question):
         return False
+    if each.boolean("spec", "paused") and is_ready(each) and asked.question.asks("why"):
+        changes = asked.question.asks("changes") or says_outdated(asked) or "rollout" in asked.question.symptoms
+        return changes or _WHY_PAUSED.search(asked.question.text) is not None
     symptoms = asked.question.symptoms - ({"image"} if each.kind == "Node" else {"image", "memory"})
     expected = _OF_STOPS - {"ready"} if each.kind == "Node" else _OF_STOPS
     return not symptoms or bool(symptoms & expected)

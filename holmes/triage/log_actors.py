@@ -74,7 +74,10 @@ _WAITS: Final = re.compile(
 """Words about the one who does not get a lock."""
 _REJECTED: Final = re.compile(r"(?i)\b40[13]\b|\breject|\bdenied\b|\bunauthori[sz]ed|\bexpired?\b")
 _NAME: Final = re.compile(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")
-_AMOUNT: Final = re.compile(r"(?<![\w./-])([A-Za-z0-9][\w-]{1,62})[\"']?(?:\s?[:=(]\s?\"?|\s)(\d{1,12})\b")
+_AMOUNT: Final = re.compile(
+    r"(?<![\w./-])(?:client_|caller_|user_|by_|from_)?([A-Za-z0-9][\w-]{1,62})[\"']?(?:\s?[:=(]\s?\"?|\s)(\d{1,12}(?:\.\d{1,6})?)(?!\w|\.\d)"
+)
+"""The amount of a client, for example the number of its requests or its share of them."""
 _GENERATED: Final = re.compile(r"(?:-[a-z]?\d[\w]*)+$")
 """The part of a Job's name that differs for each run."""
 _ADDRESS: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
@@ -84,6 +87,7 @@ _PROCESS: Final = re.compile(
 _WORKLOADS: Final = ("CronJob", "Job", "Deployment", "StatefulSet", "DaemonSet")
 _LEAST_CHARACTERS: Final = 4
 _DOMINANT: Final = 3.0
+_MOST_OF_ALL: Final = 0.5
 _GROWN: Final = 1.5
 _SHORTLY_SECONDS: Final = 600.0
 _RAN_SECONDS: Final = 3_600.0
@@ -196,22 +200,30 @@ def clients_in(line: str, names: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
             yield ref
 
 
-def _amounts(record: str, names: dict[str, ObjectRef]) -> dict[ObjectRef, int]:
-    """Return how much a record tells of each client."""
-    found = ((names.get(name.lower().replace("_", "-")), int(number)) for name, number in _AMOUNT.findall(record))
-    return {ref: number for ref, number in found if ref is not None}
+def _amounts(record: str, names: dict[str, ObjectRef]) -> dict[ObjectRef, float]:
+    """Return how much a record tells of each client. Shares of the whole, such as 0.98, count in percent.
+
+    Without a client that has most of it, shares tell nothing.
+    """
+    found = ((names.get(name.lower().replace("_", "-")), number) for name, number in _AMOUNT.findall(record))
+    amounts = {ref: float(number) for ref, number in found if ref is not None}
+    if not amounts or max(amounts.values()) > 1 or all(each.is_integer() for each in amounts.values()):
+        return amounts
+    return {ref: 100 * each for ref, each in amounts.items()} if max(amounts.values()) >= _MOST_OF_ALL else {}
 
 
-def _healthy_amounts(story: LogStory, trouble: Trouble, names: dict[str, ObjectRef]) -> dict[ObjectRef, int]:
+def _healthy_amounts(story: LogStory, trouble: Trouble, names: dict[str, ObjectRef]) -> dict[ObjectRef, float]:
     """Return how much each client used according to the lines before the trouble."""
     before = story.lines[max(0, trouble.group.first_number - _MOST_LINES) : trouble.group.first_number - 1]
-    found: dict[ObjectRef, int] = {}
+    found: dict[ObjectRef, float] = {}
     for line in before if trouble.group.sudden else ():
         found |= _amounts(line, names)
     return found
 
 
-def _largest(record: str, amounts: dict[ObjectRef, int], healthy: dict[ObjectRef, int]) -> tuple[ObjectRef | None, str]:
+def _largest(
+    record: str, amounts: dict[ObjectRef, float], healthy: dict[ObjectRef, float]
+) -> tuple[ObjectRef | None, str]:
     """Return the client with by far the largest amount, unless it was as large in the healthy time."""
     ranked = sorted(amounts.items(), key=lambda each: -each[1])
     (ref, most), next_most = ranked[0], ranked[1][1] if len(ranked) > 1 else 0
@@ -285,7 +297,9 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
         return None
     for edge in edges(state).get(service, ()):
         consumer = edge.consumer
-        if consumer.ref in path or consumer.ref == trouble.workload.ref or _has_ended(consumer, trouble):
+        runs = _runs_of(state, consumer)
+        ran_before = any(_was_harmless(state, each, trouble) for each in runs)
+        if consumer.ref in {*path, trouble.workload.ref} or ran_before or (runs and _has_ended(runs[-1], trouble)):
             continue
         for what, at in changes_of(state, consumer, restarts=False):
             if 0 <= first - at <= _SHORTLY_SECONDS:
@@ -300,10 +314,24 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
     return Reason(culprit=ref, words=words, evidence=(f"{ref}: {changes[0]}",))
 
 
+def _runs_of(state: ClusterState, workload: ClusterObject) -> list[ClusterObject]:
+    """Return the Jobs that a workload is or starts, the newest last."""
+    jobs = (each for each in state.of("Job", workload.namespace) if state.workload_of(each).ref == workload.ref)
+    return sorted(jobs, key=lambda each: each.created)
+
+
 def _has_ended(job: ClusterObject, trouble: Trouble) -> bool:
     """Return whether a Job ended long before the last lines of a trouble, so that its requests are not the reason."""
-    ended = moment(job.text("status", "completionTime")) if job.kind == "Job" else None
+    ended = moment(job.text("status", "completionTime"))
     return ended is not None and trouble.group.last - ended > _SHORTLY_SECONDS
+
+
+def _was_harmless(state: ClusterState, job: ClusterObject, trouble: Trouble) -> bool:
+    """Return whether an earlier run of a Job is in the healthy time of the log that reports the trouble."""
+    ended = moment(job.text("status", "completionTime"))
+    story = next(story for key, story in stories_of(state, trouble.workload) if key == trouble.key)
+    begun = story.time_of(story.heads[0]) if story.heads else 0.0
+    return ended is not None and 0 < begun < job.created and ended < trouble.group.first - _SHORTLY_SECONDS
 
 
 def client_by_path(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]) -> Reason | None:
@@ -325,13 +353,14 @@ def client_by_path(state: ClusterState, trouble: Trouble, callers: Sequence[Obje
 def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the only Job that changed what the lines speak of just before they began, according to its log."""
     first, found = trouble.group.first, {}
+    story = next((story for key, story in stories_of(state, trouble.workload) if key == trouble.key), None)
+    record = "\n".join((trouble.group.record, *([*records_of(trouble, story)][-1:] if story is not None else ())))
     for job in state.of("Job", trouble.workload.namespace) if first else ():
         for pod in state.pods_of(job):
             ran = pod.created <= first and first - pod.created <= _RAN_SECONDS
             for container in containers_of(pod) if ran else ():
                 log = state.log_of(pod, container.name, previous=False) or ""
                 told = (line for line in log.splitlines() if _ALTERED.search(line) and not _COPIES.search(line))
-                record = trouble.group.record
                 line = next((each for each in told if shares_identifier(each, record) or _drops(each, record)), "")
                 if line:
                     found[job.ref] = (f"{pod.ref}, log of container {container.name}", line)

@@ -17,6 +17,7 @@ from holmes.triage.asked import one_sentence
 from holmes.triage.blame import from_logs, from_reason, with_cause
 from holmes.triage.connections import connections
 from holmes.triage.harm import leaves_serving
+from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_floods import flooded_by
 from holmes.triage.log_reasons import EXPIRED
 from holmes.triage.names import names_of
@@ -45,6 +46,11 @@ _SERVERS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service"
 _OF_LOAD: Final = frozenset({"memory", "ready"})
 """Symptoms that a server can have because of too many requests. A crash tells its own reason."""
 _REGISTRY: Final = re.compile(r"(?<![\w./-])((?:[a-z0-9-]+\.)+[a-z]{2,})(?::\d+)?/")
+_NOT_READY: Final = re.compile(r"(?i)probe fails: the application returns 5\d\d\b")
+"""An application that answers its probe and says that it cannot serve: what it needs may be at fault."""
+_CLOCK: Final = re.compile(r"(?i)\b(?:ntp|clock|chronyd?|time (?:sync|skew|drift))")
+_IN_FUTURE: Final = re.compile(r"(?i)\bused before issued\b|\bissued in the future\b|\bnot yet valid\b|\bclock skew\b")
+_MOST_OWNERS: Final = 5
 _ACCOUNTS: Final = ("User", "Account", "Role", "Grant", "Client")
 """Endings of custom kinds that stand for an account in a product, for example `KafkaUser`."""
 _REJECTIONS: Final = frozenset({"auth failed"})
@@ -60,12 +66,38 @@ def _behind_logs(asked: Asked, logged: LogCause, *, of_scope: bool) -> Incident 
     quoting = next((each for each in critical if _quotes(each, logged.troubles[-1])), None)
     if quoting is not None:
         return quoting
+    clock = next(_of_clocks(asked, logged, found), None)
+    if clock is not None:
+        return clock
     if len(logged.path) > 1:  # the object to which the logs lead says why it does not answer
-        owned = (each for each in critical if logged.culprit in (each.culprit, *each.affected))
+        owned = (each for each in critical if logged.culprit in (each.culprit, *each.affected, *_owners(asked, each)))
         owned = (each for each in owned if not leaves_serving(asked.state, each, [logged.culprit]))
         return next(owned, None) or next(_of_clients(asked, logged, found), None)
     named = (each for each in critical if of_scope and _names(logged.troubles[0].group.record, each))
     return next(named, None) or next(_of_clients(asked, logged, found), None)
+
+
+def _owners(asked: Asked, incident: Incident) -> Iterator[ObjectRef]:
+    """Yield the owners of the culprit of an incident, for example the Certificate of an ACME challenge."""
+    each = asked.state.find(incident.culprit)
+    for _ in range(_MOST_OWNERS):
+        owner = each.owner if each is not None else None
+        if each is None or owner is None:
+            return
+        each = next((one for one in asked.state.custom_resources if one.uid == owner.uid), None)
+        if each is not None:
+            yield each.ref
+
+
+def _of_clocks(asked: Asked, logged: LogCause, incidents: list[Incident]) -> Iterator[Incident]:
+    """Yield the incidents about the clock of a node on which the programs run whose tokens are too old or too young."""
+    if logged.troubles[-1].group.kind != "clock or token" and not _IN_FUTURE.search(logged.troubles[-1].group.record):
+        return
+    workloads = {each.workload.ref: each.workload for each in logged.troubles}.values()
+    nodes = {pod.text("spec", "nodeName") for workload in workloads for pod in asked.state.pods_of(workload)}
+    for each in incidents:
+        if each.culprit.kind == "Node" and each.culprit.name in nodes and _CLOCK.search(each.cause):
+            yield each
 
 
 def _quotes(incident: Incident, trouble: Trouble) -> bool:
@@ -149,15 +181,33 @@ def as_told(look: FirstLook, incident: Incident, troubles: Sequence[Trouble]) ->
 
 
 def with_origin(asked: Asked, incident: Incident, named: Named | None, path: tuple[ObjectRef, ...] = ()) -> FirstLook:
-    """Return the look that blames an incident, or the client that floods the server which the incident is about."""
+    """Return the look that blames an incident, or else who makes the server fail that the incident is about.
+
+    This is a client that floods it, or a server that it needs.
+    """
     server = asked.state.find(incident.culprit) if incident.culprit.kind in _SERVERS else None
     overloaded = symptoms_of_text(f"{incident.title} {incident.cause}") & _OF_LOAD
     reason = flooded_by(asked.state, server) if server is not None and overloaded else None
     if reason is None:
-        return with_cause(asked, incident, named, path)
+        needed = _needed_by(asked, incident, server) if server is not None else None
+        if needed is None:
+            return with_cause(asked, incident, named, path)
+        needed = replace(needed, path=tuple(dict.fromkeys((*path, *needed.path))))
+        return replace(blamed(asked, needed, named), severity=incident.severity)
     told = replace(reason, words=f"{one_sentence(reason.words)} {incident.cause}")
     way = tuple(dict.fromkeys((*path, incident.culprit, reason.culprit)))
     return replace(from_reason(asked, named, told, way), severity=incident.severity, since=incident.since)
+
+
+def _needed_by(asked: Asked, incident: Incident, server: ClusterObject) -> LogCause | None:
+    """Return the trouble of another server to which the log of a server leads that says itself that it is not ready."""
+    if not _NOT_READY.search(incident.cause):
+        return None
+    logged = cause_in_logs(asked.state, asked.question, (server,))
+    if logged is None or logged.clean is not None or logged.doubtful or logged.culprit == server.ref:
+        return None
+    last = logged.troubles[-1]
+    return logged if last.workload.ref != server.ref and last.group.weight in {"kind", "error"} else None
 
 
 def origin_of(asked: Asked, incident: Incident) -> Incident:

@@ -34,6 +34,7 @@ from holmes.triage.log_servers import (
     changed_itself,
     changed_server,
     ended_server,
+    mixed_server,
     only_pod,
     stuck_server,
 )
@@ -151,6 +152,8 @@ def _to_quiet_server(state: ClusterState, way: Way, service: ObjectRef) -> Way:
     if blamed is None:
         blamed = blamed_server(state, service, way.last)
     if blamed is None:
+        blamed, reason = mixed_server(state, service, way.last)
+    if blamed is None:
         blamed, reason = stuck_server(state, service, way.last)
     if blamed is None:
         reason = named_actor(state, service, way.last, way.path)
@@ -241,6 +244,9 @@ def _at_server(state: ClusterState, way: Way, deeper: Trouble, service: ObjectRe
     told = _is_rejected(way.last) and deeper.group.kind != "tls" and EXPIRED.search(deeper.group.record) is not None
     # With other clients, the server would continue with its work.
     expired = told and len({edge.consumer.ref for edge in edges(state).get(service, ())}) == 1
+    issued = _to_issuer(state, way, deeper, service) if rejected else None
+    if issued is not None:
+        return issued
     if rejected and (expired or way.last.group.kind == "clock or token" or _works(state, deeper)):
         return replace(way, troubles=(*way.troubles[:-1], deeper, way.last))
     found = _followed(state, way.to(deeper, service), service)
@@ -248,6 +254,17 @@ def _at_server(state: ClusterState, way: Way, deeper: Trouble, service: ObjectRe
     if same and found.culprit == deeper.workload.ref:
         return replace(way, troubles=(*way.troubles[:-1], deeper, way.last))  # the statement of the client is wrong
     return found
+
+
+def _to_issuer(state: ClusterState, way: Way, rejecting: Trouble, service: ObjectRef) -> Way | None:
+    """Return the way to the server that issued what another server rejects, if it changed and the lines name it."""
+    told = f"{way.last.group.record} {rejecting.group.record}"
+    for other in _configured(state, way.last):
+        if other != service and re.search(rf"(?<![\w-]){re.escape(other.name)}(?![\w-])", told):
+            blamed, reason = changed_server(state, other, way.last)
+            if blamed is not None and blamed not in way.path:
+                return way.at(other, blamed, reason)
+    return None
 
 
 def _is_rejected(trouble: Trouble) -> bool:

@@ -27,6 +27,7 @@ _TELLING: Final = re.compile(
     r"|not|no|missing|invalid|unknown|unexpected|refused|rejected|denied|expired|exceeded|full|lost|closed|aborted|locked"
     r"|panic)\b"
 )
+_REASONED: Final = re.compile(r"(?i)\b(?:because|due to|since)\b")
 _ANSWER: Final = re.compile(
     r"(?i)\b(?:unexpected|bad|invalid|wrong|unerwartete|ungultige|ungültige|inesperada|inattendue) "
     r"(?:answer|response|reply|antwort|respuesta|reponse|réponse)\W*$"
@@ -69,7 +70,7 @@ def is_opaque(group: LogGroup) -> bool:
     if group.detail or group.weight == "warning":
         return False
     if group.kind in REACHED:
-        return not HOST.search(group.record) and not _TELLING.search(group.record)
+        return not HOST.search(group.record) and not _REASONED.search(group.record)
     if group.kind is not None:
         return False
     said = _FIELD.sub(" ", group.record)

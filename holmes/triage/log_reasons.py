@@ -22,15 +22,16 @@ from holmes.diagnosis.facts.producers import producers_of, targets_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.stale_settings import old_host, stale_settings, visible_edits
+from holmes.diagnosis.facts.stops import stop_of_producer
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import children, moment, text, text_map, written
+from holmes.kubernetes.fields import children, duration, moment, text, text_map, texts, written
 from holmes.triage.log_links import behind_service, named_services, objects_named
 from holmes.triage.log_troubles import REACHED, workloads_of
 from holmes.values.findings import ObjectRef
 from holmes.values.pod_names import is_pod_name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from holmes.diagnosis.facts.line_patterns import LineKind
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -72,6 +73,8 @@ def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
         _old_host(state, trouble) if trouble.group.kind == "unknown host" else None,
         _experiment(state, trouble),
         _starved(state, trouble) if trouble.group.kind == "slow" else None,
+        _stopped_maker(state, trouble),
+        _newer_than_writers(state, trouble),
         _changed_before(state, trouble),
     )
     return next((each for each in found if each is not None), None)
@@ -90,6 +93,39 @@ def rejected_since_edit(state: ClusterState, trouble: Trouble) -> Reason | None:
     late = sudden and trouble.group.first - edited_at(setting) > _DAY_SECONDS
     other = bool(told) and setting.name not in told and setting.kind == "Secret"
     return None if late or other else reason
+
+
+def _stopped_maker(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the job that the lines name, if it was suspended or fails since before they began."""
+    for each in map(state.find, objects_named(state, trouble)):
+        stop = stop_of_producer(state, each) if each is not None and each.kind in {"CronJob", "Job"} else None
+        if each is not None and stop is not None and (stop.since or 0.0) <= trouble.group.first:
+            last = moment(each.text("status", "lastSuccessfulTime"))
+            words = f"{each.ref}, which these lines name, {stop.words}"
+            words += f" and last succeeded {duration(state.now - last)} ago" if last else ""
+            shown = (f"{stop.proof.object}, {stop.proof.path}: {stop.proof.value}",)
+            return Reason(culprit=each.ref, words=words, evidence=shown)
+    return None
+
+
+def _newer_than_writers(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the setting that changed after exactly those pods started whose logs contain the lines."""
+    pods = state.pods_of(trouble.workload)
+    stale = {pod.ref: {each.ref: each for each in stale_settings(state, pod)} for pod in pods}
+    stories = stories_of(state, trouble.workload)
+    template = trouble.group.template
+    writers = {key.pod for key, story in stories if any(each.template == template for each in story.groups)}
+    for ref, found in stale.get(trouble.key.pod, {}).items():
+        old = {pod for pod, settings in stale.items() if ref in settings}
+        newer = {key.pod for key, _ in stories} - old
+        if writers <= old and newer and 0 < found.edited <= trouble.group.first:
+            words = (
+                f"only {' and '.join(map(str, sorted(writers)))} of {len(pods)} pods reports this: it still uses the "
+                f"old content of {ref}, which was changed at {written(found.edited)}"
+            )
+            shown = (f"{ref}, last change: {written(found.edited)}", f"{trouble.key.pod}, {found.path}: {ref.name}")
+            return Reason(culprit=ref, words=words, evidence=shown)
+    return None
 
 
 def _old_host(state: ClusterState, trouble: Trouble) -> Reason | None:
@@ -135,6 +171,10 @@ def _expired_certificate(state: ClusterState, trouble: Trouble) -> Reason | None
     own = (trouble.workload,) if _TOLD_BY_PEER.search(trouble.group.record) else ()
     servers = [each for service in services for each in behind_service(state, service)] or list(own)
     secrets = {secret for server in servers for secret in _certificates_of(server)} if len(servers) == 1 else set()
+    owners = [each.ref for each in servers]
+    if not servers:
+        found = dict(_certificates_of_hosts(state, trouble))
+        secrets, owners = set(found.values()), list(found)
     if len(secrets) != 1:
         return None
     (secret,) = secrets
@@ -142,8 +182,9 @@ def _expired_certificate(state: ClusterState, trouble: Trouble) -> Reason | None
     if maker is not None and text(maker.condition("Ready"), "status") == "True":
         return None
     culprit = maker.ref if maker is not None else secret
-    words = f"{secret} holds the certificate of {servers[0].ref}"
-    shown = [f"{servers[0].ref}, {template_of(servers[0]).path}.volumes[].secret.secretName: {secret.name}"]
+    words = f"{secret} holds the certificate of {owners[0]}"
+    place = f"{template_of(servers[0]).path}.volumes[].secret.secretName" if servers else "spec.tls[].secretName"
+    shown = [f"{owners[0]}, {place}: {secret.name}"]
     if maker is not None:
         until = moment(maker.text("status", "notAfter"))
         if until is not None and until > (trouble.group.last or state.now):
@@ -152,6 +193,16 @@ def _expired_certificate(state: ClusterState, trouble: Trouble) -> Reason | None
         words += f", which {maker.ref} does not renew: {text(ready, 'message') or text(ready, 'reason')}"
         shown.insert(0, f"{maker.ref}, status.notAfter: {maker.text('status', 'notAfter') or '(not set)'}")
     return Reason(culprit=culprit, words=words, evidence=tuple(shown))
+
+
+def _certificates_of_hosts(state: ClusterState, trouble: Trouble) -> Iterator[tuple[ObjectRef, ObjectRef]]:
+    """Yield the Ingresses that serve the hosts in the lines, each with the Secret of the host's certificate."""
+    for host in dict.fromkeys(each.host for each in mentions(trouble.group.record)):
+        for ingress in state.of("Ingress"):
+            for tls in ingress.children("spec", "tls"):
+                if host in texts(tls, "hosts") and text(tls, "secretName"):
+                    named = ObjectRef(kind="Secret", namespace=ingress.namespace, name=text(tls, "secretName"))
+                    yield ingress.ref, named
 
 
 def _experiment(state: ClusterState, trouble: Trouble) -> Reason | None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
 from holmes.diagnosis.facts.logs import quoted
-from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.pods import containers_of, program_of
 from holmes.diagnosis.facts.status import pod_ready
-from holmes.kubernetes.fields import children, integer, moment, text, written
+from holmes.kubernetes.fields import children, integer, moment, text, text_map, written
 from holmes.triage.log_actors import records_of
 from holmes.triage.log_links import behind_service, failing_name_servers, name_servers
 from holmes.triage.log_reasons import Reason, rejected_since_edit
@@ -43,6 +43,13 @@ SERVER_STATE: Final = re.compile(
 _LONG: Final = re.compile(r"(?<![\w.])\d{4,} ?ms\b|(?<![\w.])\d{2,4}(?:\.\d+)? ?s(?:ec|econds)?\b")
 """A time of at least a second in milliseconds, or of at least ten seconds."""
 _POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
+_OTHER_FORM: Final = re.compile(
+    r"(?i)\bHTTP response to HTTPS client\b|\blook like a TLS handshake\b|\bwrong version number\b"
+    r"|\bplain HTTP request\b|\bnot an SSL/TLS record\b|\bunexpected token\b|\bExpecting value: line 1\b"
+    r"|\binvalid character .{1,3} looking for\b"
+    r"|\b(?:invalid|malformed|unexpected) (?:JSON|XML|content.?type|response (?:body|format))\b"
+)
+"""The words of a client that gets answers in another protocol or format than it expects."""
 _STUCK: Final = re.compile(
     r"(?i)\b(?:is|are|was|still|been|remains?) (?:locked|blocked|stuck|stalled|frozen|paused|sealed|fenced)\b"
     r"|\b(?:wait(?:s|ing)?|blocked) (?:for|on) (?:the |a |its )?\S{0,40} ?lock\b"
@@ -86,6 +93,19 @@ def only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[Ob
     address = pod.text("status", "podIP")
     words_of = f"all these lines are about {pod.ref} ({address}), one of {len(pods)} pods behind {service}"
     return pod.ref, Reason(culprit=pod.ref, words=words_of, evidence=(f"{pod.ref}, status.podIP: {address}",))
+
+
+def mixed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
+    """Return a Service that leads to several programs, if its client gets answers in another form than it expects."""
+    behind = behind_service(state, service)
+    programs = {program_of(pod): workload.ref for workload in behind for pod in state.pods_of(workload)[:1]}
+    found = state.find(service)
+    if found is None or len(programs) < 2 or not _OTHER_FORM.search(last.group.record):
+        return None, None
+    names = " and ".join(map(str, programs.values()))
+    words = f"the selector of {service} matches the pods of several programs: {names}"
+    selector = ", ".join(f"{key}={label}" for key, label in text_map(found.body, "spec", "selector").items())
+    return service, Reason(culprit=service, words=words, evidence=(f"{service}, spec.selector: {selector}",))
 
 
 def stuck_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
@@ -135,7 +155,8 @@ def changed_server(
     if not last.group.sudden or rejected_since_edit(state, last) is not None:
         return None, None
     for workload in behind_service(state, service):
-        for what, at in changes_of(state, workload) if _depends(last) else ():
+        direct = named and (last.group.kind == "clock or token" or _OTHER_FORM.search(last.group.record))
+        for what, at in changes_of(state, workload) if direct or _depends(last) else ():
             if 0 <= last.group.first - at <= _SHORTLY_SECONDS:
                 words = f"{workload.ref} {what} at {written(at)}, just before"
                 return workload.ref, Reason(culprit=workload.ref, words=words, evidence=(f"{workload.ref} {what}",))

@@ -213,12 +213,20 @@ def _together(text: str, one: Sighted, other: Sighted) -> Sighted | None:
     if not _GLUE.fullmatch(text[one.end : other.start]) or first.ago is not None or second.ago is not None:
         return None
     if first.clock and second.clock:
-        clock = _in_part_of_day(first.clock, text[other.start : other.end])
+        clock = _narrowed(first.clock, second.clock) or _in_part_of_day(first.clock, text[other.start : other.end])
         return Sighted(start=one.start, end=other.end, point=replace(first, clock=clock)) if clock else None
     if (first.day and second.day) or not (first.clock or second.clock):
         return None
     point = Point(day=first.day or second.day, clock=first.clock or second.clock)
     return Sighted(start=one.start, end=other.end, point=point)
+
+
+def _narrowed(part: tuple[float, float], clock: tuple[float, float]) -> tuple[float, float] | None:
+    """Return the time of "last night around 11pm", which is in that part of the day, or None."""
+    if part[0] == part[1] or clock[0] != clock[1]:
+        return None
+    hours = (clock[0] + more for more in (0.0, 12.0, 24.0))
+    return next(((hour, hour) for hour in hours if part[0] <= hour <= part[1]), None)
 
 
 def _in_part_of_day(clock: tuple[float, float], part: str) -> tuple[float, float] | None:

@@ -46,23 +46,23 @@ Goods with such names, for example features of a model, promotions or keys of a 
 
 
 def changes_of(state: ClusterState, workload: ClusterObject, *, restarts: bool = True) -> Iterator[tuple[str, float]]:
-    """Yield what changed about a workload, and when: its template, all its pods, and what its containers read.
+    """Yield what changed about a workload, and when: what its containers read, its template, and all its pods.
 
     Without `restarts`, new pods of an old template do not count.
     """
+    for each, edited in visible_edits(state, workload):
+        yield f"got a change of {each}", edited
     pods = [pod for pod in state.pods_of(workload) if pod.created]
     if pods and _is_new(state, workload, pods, restarts=restarts):
         yield "was started", max(pod.created for pod in pods)
-    for each, edited in visible_edits(state, workload):
-        yield f"got a change of {each}", edited
 
 
 def _is_new(state: ClusterState, workload: ClusterObject, pods: Sequence[ClusterObject], *, restarts: bool) -> bool:
     """Return whether the newest pod has a new template, or all pods have about its age."""
     newest = max(pods, key=lambda each: each.created)
     together = newest.created - min(each.created for each in pods) <= _SHORTLY_SECONDS
-    name = newest.owner.name if newest.owner is not None and newest.owner.kind == "ReplicaSet" else ""
-    owner = state.get("ReplicaSet", newest.namespace, name) if name else None
+    made_by = newest.owner if newest.owner is not None and newest.owner.kind in {"ReplicaSet", "Job"} else None
+    owner = state.get(made_by.kind, newest.namespace, made_by.name) if made_by is not None else None
     if owner is not None:
         fresh = newest.created - owner.created <= _SHORTLY_SECONDS
         return fresh or (restarts and together)

@@ -1,6 +1,7 @@
 """Reports of clients about a server that shows no fault itself.
 
-A cache that is full refuses writes and logs nothing. Only its clients report it.
+A cache that is full refuses writes and logs nothing. Only its clients report it. A proxy with a new setting cuts the
+connections to a server that works.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from holmes.diagnosis.facts.edges import edges
 from holmes.triage.asked import look_about
 from holmes.triage.log_blame import blamed
 from holmes.triage.log_evidence import cause_in_logs
-from holmes.triage.log_links import own_services
+from holmes.triage.log_links import named_services, own_services
 from holmes.triage.log_troubles import workloads_of
 from holmes.triage.past import past_period
 
@@ -33,7 +34,9 @@ def told_by_clients(asked: Asked, named: Named) -> FirstLook | None:
         told = cause_in_logs(asked.state, asked.question, (client,), past_period(asked))
         if told is None or client.ref in servers:
             continue
-        if told.culprit in servers:
+        own = told.reason is not None and told.troubles[-1].workload.ref == client.ref
+        between = own and not services.isdisjoint(named_services(asked.state, told.troubles[-1]))
+        if told.culprit in servers or (between and asked.question.wants_cause):
             return blamed(asked, told, named)
         if told.clean is not None and told.clean in services:
             doubts = doubts or told

@@ -234,10 +234,20 @@ def _beginnings(words: str) -> re.Pattern[str]:
     return expression(rf"(?<![a-z0-9])(?:{'|'.join(each)})")
 
 
+_LASTS: Final = re.compile(
+    r"\b(?:takes?|took|taking|needs?|dauert|braucht|tardan?|met|prend) (?:\w+ ){0,2}?"
+    r"(?:long|ages|forever|lange?|ewig|mucho|longtemps|\d+ ?(?:s|m|min|mins|sec|secs|seconds?|minutes?"
+    r"|sekunden?|minuten?|segundos?|minutos?|secondes?))\b"
+)
+"""Words that something takes long. It is slow then, although no word says so: "search takes 20 seconds"."""
+
+
 def symptoms_in(words: Iterable[str]) -> frozenset[str]:
     """Return the names of the symptoms that `words` mention."""
-    said = set(words)
-    return frozenset(symptom.name for symptom in vocabulary().symptoms if any(_matches(symptom, said)))
+    spoken = tuple(words)
+    lasts = frozenset({"slow"} if _LASTS.search(" ".join(spoken)) else ())
+    said = set(spoken)
+    return lasts | {each.name for each in vocabulary().symptoms if any(_matches(each, said))}
 
 
 def _matches(symptom: Symptom, said: set[str]) -> Iterator[bool]:

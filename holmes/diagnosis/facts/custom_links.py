@@ -80,7 +80,9 @@ def _named(state: ClusterState, each: ClusterObject, key: str, value: JsonValue,
         yield from _by_text(state, each, key, value)
     elif isinstance(value, dict):
         name, kind = text(value, "name"), text(value, "kind")
-        if name and (kind or _REFERENCE.search(key)):
+        if name and key == "dependsOn" and not kind:  # Flux: another object of the same kind
+            yield from _existing(state, each, (f"{each.kind}.{each.group}",), name, text(value, "namespace"))
+        elif name and (kind or _REFERENCE.search(key)):
             place = text(value, "namespace") or each.namespace
             kinds = _kinds(state).get(kind.lower(), ()) if kind else _kinds_for(state, each, key)
             yield from _existing(state, each, kinds, name, place)

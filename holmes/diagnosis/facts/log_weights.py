@@ -73,7 +73,8 @@ _UNWELL: Final = expression(
     r"(?i)\b(?:not|no|none|without|never|cannot|can't|unavailable|unknown|unreachable|refus\w+|reject\w+|denied"
     r"|fail\w*|g[ai]v(?:e|ing) up|abort\w*|cancel\w*|block\w*|busy|wait(?:s|ing)?|stuck|stall\w*|pause\w*|postpon\w*"
     r"|defer\w*|park(?:ed|ing)|dropp\w+|lost|miss(?:ed|ing)|overdue|exceed\w*|limit\w*|full|retr(?:y|ies|ying)"
-    r"|trying again|conflict\w*|stale|degraded|slow\w*|[45]\d\d)\b"
+    r"|trying again|conflict\w*|stale|degraded|slow\w*)\b"
+    r"|(?<![\w.,:/-])[45]\d\d(?![\w.:%-]| ?(?:ms|s|[KMG]i?B|bytes|rows|items)\b)"
 )
 """Words that count as a warning in lines that a program writes in place of its usual ones."""
 _REFUSED: Final = expression(

@@ -19,6 +19,8 @@ AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredD
 CONTROL_PLANE_TAINTS: Final = frozenset({"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"})
 CORDON_TAINT: Final = "node.kubernetes.io/unschedulable"
 PROBLEM_PREFIX: Final = "node.kubernetes.io/"
+_AGENT_NOT_READY: Final = "/agent-not-ready"
+"""The end of the taint that a node has until the agent of its network or storage runs, for example that of Cilium."""
 UNINITIALIZED_TAINT: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 
@@ -72,7 +74,8 @@ def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
 
 def is_trouble(taint: JsonObject) -> bool:
     """Return whether the taint means that the node has a fault, is cordoned or is not initialized."""
-    return text(taint, "key").startswith(PROBLEM_PREFIX) or text(taint, "key") == UNINITIALIZED_TAINT
+    key = text(taint, "key")
+    return key.startswith(PROBLEM_PREFIX) or key == UNINITIALIZED_TAINT or key.endswith(_AGENT_NOT_READY)
 
 
 def taint_words(taint: JsonObject) -> str:

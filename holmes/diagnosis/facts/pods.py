@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from holmes.diagnosis.facts.evidence import owner_words, shown, spec_field
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.kubernetes.cluster_state import once_per_state
-from holmes.kubernetes.fields import at, boolean, child, integer, text
+from holmes.kubernetes.fields import at, boolean, child, integer, text, texts
 from holmes.values.findings import Evidence
 
 if TYPE_CHECKING:
@@ -166,3 +166,13 @@ def is_sick(state: ClusterState, workload: ClusterObject) -> bool:
         if (not ready and state.age_seconds(pod) >= state.grace_seconds) or restarted:
             return True
     return False
+
+
+def program_of(pod: ClusterObject) -> tuple[tuple[str, ...], ...]:
+    """Return the image repository and command of each container, which identify its program in any version."""
+    containers = pod.children("spec", "containers")
+    return tuple((_repository(text(each, "image")), *texts(each, "command")) for each in containers)
+
+
+def _repository(image: str) -> str:
+    return re.sub(r"(?:@[^/]*|:[^/:@]*)$", "", image.partition("@")[0])

@@ -214,6 +214,19 @@ def _is_outside(side: str, asked: object, allowed: object) -> bool:
     return found > bound if side == "max" else found < bound
 
 
+def vertical_scaler_of(container: Container, state: ClusterState, resource: str) -> ClusterObject | None:
+    """Return the VerticalPodAutoscaler that sets the limit of a container, by the pod's annotation and the template."""
+    pod = container.pod
+    workload = state.workload_of(pod)
+    own = (each for each in children(template_of(workload).spec, "containers") if text(each, "name") == container.name)
+    wanted = text(next(own, {}), "resources", "limits", resource)
+    told = f"{resource} limit" in pod.annotations.get("vpaUpdates", "")
+    if not told or wanted == text(container.spec, "resources", "limits", resource):
+        return None
+    scalers = state.of("VerticalPodAutoscaler.autoscaling.k8s.io", pod.namespace)
+    return next((each for each in scalers if each.text("spec", "targetRef", "name") == workload.name), None)
+
+
 def defaulted_by(container: Container, state: ClusterState, resource: str) -> ClusterObject | None:
     """Return the LimitRange that sets the limit of a container, by the pod's annotation or a template without limit."""
     pod = container.pod

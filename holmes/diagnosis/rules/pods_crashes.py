@@ -24,7 +24,7 @@ from holmes.diagnosis.facts.evidence import event
 from holmes.diagnosis.facts.fixes import instruction
 from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
-from holmes.diagnosis.facts.resources import defaulted_by
+from holmes.diagnosis.facts.resources import defaulted_by, vertical_scaler_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, duration, text, texts
 from holmes.values.findings import ObjectRef
@@ -93,6 +93,7 @@ def out_of_memory(state: ClusterState) -> Iterator[Fault]:
         container = crash.container
         limit = text(container.spec, "resources", "limits", "memory")
         limits = defaulted_by(container, state, "memory") if limit else None
+        limits = limits or (vertical_scaler_of(container, state, "memory") if limit else None)
         healed = not crash.again and not container.terminated and container.ready and container.restarts < 2
         events = _node_events(crash, state) if not limit else ()
         yield Fault(
@@ -121,14 +122,25 @@ def _memory_cause(crash: Crash, limit: str, limits: ClusterObject | None, state:
     if limit:
         return (
             f"The {who} was killed{ran} because it exceeded its memory limit resources.limits.memory = {limit} "
-            f"(OOMKilled){times}{f'; {limits.ref} sets this limit as a default' if limits else ''}"
+            f"(OOMKilled){times}{_setter_words(limits)}"
         )
     node = crash.pod.text("spec", "nodeName") or "its node"
     return f"The {who} has no memory limit and was killed{ran} because node {node} ran out of memory (OOMKilled){times}"
 
 
+def _setter_words(limits: ClusterObject | None) -> str:
+    """Return a clause with the object that sets the limit instead of the template."""
+    if limits is None:
+        return ""
+    how = "sets this limit as a default" if limits.kind == "LimitRange" else "sets this limit, not the template"
+    return f"; {limits.ref} {how}"
+
+
 def _more_memory(crash: Crash, limit: str, limits: ClusterObject | None, state: ClusterState) -> FixStep:
     """How much memory the container needs is unknown. A default of a LimitRange is overridden in the workload."""
+    if limits is not None and limits.kind != "LimitRange":
+        fields = "minAllowed.memory and maxAllowed.memory in spec.resourcePolicy.containerPolicies[]"
+        return instruction(limits.ref, f"Raise {fields} of {limits.ref}, or set its updateMode to Off.")
     workload = state.workload_of(crash.pod).ref
     verb = "Set" if limits is not None else "Raise"
     sentence = f"{verb} resources.limits.memory of container {crash.container.name} in {workload} to more than {limit}"

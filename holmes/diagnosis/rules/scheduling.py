@@ -102,6 +102,7 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
         next_check="kubectl describe nodes | grep -A 8 'Allocated resources'",
         because=(
             *((node.ref for node in nodes) if resource == "pods" else device_plugins(state, resource)),
+            *(node.ref for node in state.of("Node") if is_kept_away(state, pod, node)),
             *preemptors_of(state, state.workload_of(pod)),
         ),
         since=found.since,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.evidence import field, log_line, value
 from holmes.diagnosis.facts.network import container_ports, service_ports, target_ports
-from holmes.diagnosis.facts.pods import is_sick
+from holmes.diagnosis.facts.pods import is_sick, program_of
 from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services, selector_of
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.services_ports import declared_ports, speaks_of
 from holmes.kubernetes.cluster_state import LogKey
-from holmes.kubernetes.fields import at, text, texts
+from holmes.kubernetes.fields import at, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,11 +65,11 @@ def selector_too_broad(state: ClusterState) -> Iterator[Fault]:
             continue
         targets = [port.target for port in service_ports(service)]
         serving = {workload for workload, pod in workloads.items() if _serves(pod, targets)}
-        programs = {_program(workloads[workload]) for workload in serving}
+        programs = {program_of(workloads[workload]) for workload in serving}
         strangers = [
             workload
             for workload, pod in workloads.items()
-            if workload not in serving and not _may_serve(pod, targets, other_program=_program(pod) not in programs)
+            if workload not in serving and not _may_serve(pod, targets, other_program=program_of(pod) not in programs)
         ]
         if serving and strangers:
             yield _too_broad(service, strangers, sorted(str(each.ref) for each in serving))
@@ -94,27 +94,17 @@ def _may_serve(pod: ClusterObject, targets: list[int | str], *, other_program: b
     return not numbers or not other_program or (pod.owner is not None and pod.owner.kind == "Job")
 
 
-def _program(pod: ClusterObject) -> tuple[tuple[str, ...], ...]:
-    """Return the image repository and command of each container, which identify its program in any version."""
-    containers = pod.children("spec", "containers")
-    return tuple((_repository(text(each, "image")), *texts(each, "command")) for each in containers)
-
-
-def _repository(image: str) -> str:
-    return re.sub(r"(?:@[^/]*|:[^/:@]*)$", "", image.partition("@")[0])
-
-
 def _unproved(
     state: ClusterState, service: ClusterObject, workloads: dict[ClusterObject, ClusterObject]
 ) -> Iterator[Fault]:
     """Report pods that run a different program from the probed pods and have no probe at the declared target port."""
     probed = {workload for workload, pod in workloads.items() if _probe_numbers(pod) & target_ports(service, pod)}
-    programs = {_program(workloads[workload]) for workload in probed}
+    programs = {program_of(workloads[workload]) for workload in probed}
     strangers = [
         workload
         for workload, pod in workloads.items()
         if workload not in probed
-        and _program(pod) not in programs
+        and program_of(pod) not in programs
         and workload.kind not in {"Job", "CronJob"}
         and target_ports(service, pod)
     ]
@@ -190,11 +180,11 @@ def _answering_differently(
     rates = {each: sum(one.good for one in found) / len(found) for each, found in answers.items() if _is_enough(found)}
     serving = [each for each, rate in rates.items() if rate >= _MOSTLY]
     routes = {one.route for each in serving for one in answers[each] if one.good}
-    programs = {_program(workloads[each]) for each in serving}
+    programs = {program_of(workloads[each]) for each in serving}
     bad = {
         each: [one for one in answers[each] if not one.good and one.route in routes]
         for each, rate in rates.items()
-        if rate <= 1 - _MOSTLY and _program(workloads[each]) not in programs
+        if rate <= 1 - _MOSTLY and program_of(workloads[each]) not in programs
     }
     strangers = [each for each in bad if _is_enough(bad[each])]
     if not serving or not strangers:
@@ -233,7 +223,9 @@ def _failing_addresses(
         return []
     ((stranger, lines),) = failed.items()
     serving = [each for each in workloads if each is not stranger]
-    if len(lines) < _LEAST_ANSWERS or _program(workloads[stranger]) in {_program(workloads[each]) for each in serving}:
+    if len(lines) < _LEAST_ANSWERS or program_of(workloads[stranger]) in {
+        program_of(workloads[each]) for each in serving
+    }:
         return []
     names = ", ".join(sorted(str(each.ref) for each in serving))
     cause = (
