@@ -160,7 +160,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
     ended = last_end(asked, named) or failed_run(asked, named)
     if ended is not None:
         return ended
-    gone = told_by_gone_pods(asked, named) or undelivered(asked, named)
+    gone = told_by_gone_pods(asked, named)
     if gone is not None:
         return gone
     if fitting:
@@ -193,7 +193,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
             return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
     others = [each.incident for each in candidates if not each.own and each.incident.severity == "critical"]
     upstream = [each for each in others if not harms_only_others(asked.state, asked.question, each, named.objects)]
-    look = told_by_clients(asked, named) or without_cause(asked, named, upstream)
+    look = undelivered(asked, named) or told_by_clients(asked, named) or without_cause(asked, named, upstream)
     return replace(look, notes=(*look.notes, *_noted(candidates)))
 
 

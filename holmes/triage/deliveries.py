@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holmes.kubernetes.fields import text
 from holmes.triage.blame import with_cause
 from holmes.triage.connections import connections
 from holmes.triage.intended import says_outdated
@@ -27,6 +28,11 @@ _SOURCES: Final = (
     ("Application.argoproj.io", "argocd.argoproj.io/instance", ""),
 )
 """The kinds of sources, each with the labels of the objects that it makes: its name and its namespace."""
+_NOT_APPLIED: Final = frozenset({
+    "ArtifactFailed", "BuildFailed", "DependencyNotReady", "InstallFailed", "PruneFailed", "ReconciliationFailed",
+    "RollbackSucceeded", "SourceNotReady", "UpgradeFailed",
+})  # fmt: skip
+"""The reasons of a source that did not apply its newest revision. A failed health check comes after that."""
 _RANK: Final = ("critical", "warning")
 
 
@@ -34,13 +40,24 @@ def undelivered(asked: Asked, named: Named) -> FirstLook | None:
     """Return the fault of the source of a subject, if the question misses a change and the subject has no fault."""
     if not asked.question.wants_cause or not (says_outdated(asked) or "rollout" in asked.question.symptoms):
         return None
-    sources = tuple(source for each in named.objects for source in sources_of(asked.state, each))
+    sources = tuple(
+        source for each in named.objects for source in sources_of(asked.state, each) if not _is_applied(source)
+    )
     found = connections(asked.state, sources)
     known = [each for each in asked.report.incidents if each.severity in _RANK and each.culprit in found]
     cause = min(known, key=lambda each: (found[each.culprit].hops, _RANK.index(each.severity)), default=None)
     if cause is None:
         return None
     return with_cause(asked, cause, named, (named.objects[0].ref, *found[cause.culprit].path))
+
+
+def _is_applied(source: ClusterObject) -> bool:
+    """Return whether a source applied its newest revision, whatever the health of the objects that it made."""
+    if source.text("status", "sync", "status"):
+        return source.text("status", "sync", "status") == "Synced"
+    ready, applied = source.condition("Ready"), source.text("status", "lastAppliedRevision")
+    same = applied == source.text("status", "lastAttemptedRevision") or not applied
+    return text(ready, "status") != "False" or (same and text(ready, "reason") not in _NOT_APPLIED)
 
 
 def sources_of(state: ClusterState, each: ClusterObject) -> Iterator[ClusterObject]:

@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.values.findings import Incident, ObjectRef
 
-_OBSERVING: Final = re.compile(
-    r"(?i)\b(?:otel|otlp|opentelemetry|jaeger|zipkin|statsd|pushgateway|sentry|trac(?:es?|er|ing))\b"
+_TRACER: Final = re.compile(
+    r"\((?:(?:OTEL|JAEGER|ZIPKIN|STATSD)_[A-Z0-9_]*|SENTRY_DSN|[A-Z0-9_]*_OTLP_[A-Z0-9_]*)\) refers to it"
 )
-"""Words about where a program sends traces, numbers and crash reports. Its work does not depend on them."""
-_VARIABLE: Final = re.compile(r"\(([A-Z][A-Z0-9_]*)\) refers to it")
-"""The variable of a setting, as the rules write it."""
+"""The variable of a tracer, as the rules write it. The work of a program does not depend on it."""
 _OF_BEHAVIOUR: Final = frozenset({"slow", "unreachable"})
 _PER: Final = word_list("per")
 _TIMES: Final = word_list("times")
@@ -72,9 +70,8 @@ def spares(state: ClusterState, question: Question, incident: Incident, subjects
 
 def only_observes(question: Question, incident: Incident) -> bool:
     """Return whether a behaviour is not explained because what is missing only receives traces, metrics or reports."""
-    named = " ".join((incident.culprit.name, *_VARIABLE.findall(incident.cause))).replace("_", " ")
-    missing = incident.culprit.kind == "Service" and _OBSERVING.search(named) is not None
-    return missing and "slow" in question.symptoms
+    missing = incident.culprit.kind == "Service" and _TRACER.search(incident.cause) is not None
+    return missing and not question.symptoms.isdisjoint(_OF_BEHAVIOUR)
 
 
 def harms_only_others(

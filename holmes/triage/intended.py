@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 _OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
 """Symptoms that an object can have because it was stopped on purpose."""
-_WHY_PAUSED: Final = re.compile(r"\b(?:why|warum|wieso|weshalb|por que|pourquoi)\b(?:.*\b(?:en )?paus|[\W\d]*$)")
+_WHY_PAUSED: Final = re.compile(
+    r"\b(?:why|warum|wieso|weshalb|por que|pourquoi)\b"
+    r"(?:(?:(?!\b(?:while|when|although|though|since|wahrend|obwohl|mientras|aunque|pendant|alors)\b).)*\bpaus|[\W\d]*$)"
+)
 """A question that asks why something is paused, not whether this is why something else happens."""
 _SOON_SECONDS: Final = 180.0
 _LEAST_CHARACTERS: Final = 4

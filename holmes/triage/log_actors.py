@@ -20,7 +20,8 @@ from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import once_per_state
-from holmes.kubernetes.fields import moment, written
+from holmes.kubernetes.fields import written
+from holmes.triage.client_runs import has_harmless_runs
 from holmes.triage.log_links import behind_service, own_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
@@ -75,9 +76,12 @@ _WAITS: Final = re.compile(
 _REJECTED: Final = re.compile(r"(?i)\b40[13]\b|\breject|\bdenied\b|\bunauthori[sz]ed|\bexpired?\b")
 _NAME: Final = re.compile(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")
 _AMOUNT: Final = re.compile(
-    r"(?<![\w./-])(?:client_|caller_|user_|by_|from_)?([A-Za-z0-9][\w-]{1,62})[\"']?(?:\s?[:=(]\s?\"?|\s)(\d{1,12}(?:\.\d{1,6})?)(?!\w|\.\d)"
+    r"(?<![\w./-])([A-Za-z0-9][\w-]{1,62})[\"']?(?:\s?[:=(]\s?\"?|\s)(\d{1,12}(?:\.\d{1,6})?)(?!\w|\.\d)"
 )
 """The amount of a client, for example the number of its requests or its share of them."""
+_OF_CLIENT: Final = re.compile(r"^(?:client|caller|user|by|from)-")
+_SHARE: Final = re.compile(r"(?i)\b(?:shares?|load|traffic|requests?|usage)\b")
+_NO_SHARE: Final = re.compile(r"(?i)(?:\b|_)(?:hits?|ratios?|success|accept\w*|health|latency|scores?|rates?)(?:\b|_)")
 _GENERATED: Final = re.compile(r"(?:-[a-z]?\d[\w]*)+$")
 """The part of a Job's name that differs for each run."""
 _ADDRESS: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
@@ -93,6 +97,7 @@ _SHORTLY_SECONDS: Final = 600.0
 _RAN_SECONDS: Final = 3_600.0
 _AFTER_SECONDS: Final = 30.0
 _MOST_LINES: Final = 3_000
+_COMPARED_LINES: Final = 300
 _OFTEN: Final = 5
 
 
@@ -203,13 +208,27 @@ def clients_in(line: str, names: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
 def _amounts(record: str, names: dict[str, ObjectRef]) -> dict[ObjectRef, float]:
     """Return how much a record tells of each client. Shares of the whole, such as 0.98, count in percent.
 
-    Without a client that has most of it, shares tell nothing.
+    Without a client that has most of it, shares tell nothing, and neither do decimals that are called otherwise.
     """
-    found = ((names.get(name.lower().replace("_", "-")), number) for name, number in _AMOUNT.findall(record))
-    amounts = {ref: float(number) for ref, number in found if ref is not None}
+    amounts: dict[ObjectRef, float] = {}
+    for name, number in _AMOUNT.findall(record):
+        whole = name.lower().replace("_", "-")
+        ref = names.get(whole) or names.get(_OF_CLIENT.sub("", whole))
+        amounts |= {ref: float(number)} if ref is not None else {}
     if not amounts or max(amounts.values()) > 1 or all(each.is_integer() for each in amounts.values()):
         return amounts
-    return {ref: 100 * each for ref, each in amounts.items()} if max(amounts.values()) >= _MOST_OF_ALL else {}
+    shares = _SHARE.search(record) is not None and _NO_SHARE.search(record) is None
+    return (
+        {ref: 100 * each for ref, each in amounts.items()} if shares and max(amounts.values()) >= _MOST_OF_ALL else {}
+    )
+
+
+def _amounts_told(state: ClusterState, trouble: Trouble) -> dict[ObjectRef, float]:
+    """Return how much each client used according to the newest line that compares clients, or an empty dictionary."""
+    names = clients_of(state, trouble.workload)
+    story = dict(stories_of(state, trouble.workload))[trouble.key]
+    told = (_amounts(line, names) for line in reversed(story.lines[-_COMPARED_LINES:]))
+    return next((each for each in told if len(each) > 1), {})
 
 
 def _healthy_amounts(story: LogStory, trouble: Trouble, names: dict[str, ObjectRef]) -> dict[ObjectRef, float]:
@@ -295,14 +314,15 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
     told: list[Reason] = []
     if not first or trouble.group.kind not in CONTENDED:
         return None
+    uses = _amounts_told(state, trouble)
     for edge in edges(state).get(service, ()):
         consumer = edge.consumer
-        runs = _runs_of(state, consumer)
-        ran_before = any(_was_harmless(state, each, trouble) for each in runs)
-        if consumer.ref in {*path, trouble.workload.ref} or ran_before or (runs and _has_ended(runs[-1], trouble)):
+        if consumer.ref in {*path, trouble.workload.ref} or (
+            uses and consumer.ref != max(uses, key=lambda each: uses[each])
+        ):
             continue
         for what, at in changes_of(state, consumer, restarts=False):
-            if 0 <= first - at <= _SHORTLY_SECONDS:
+            if 0 <= first - at <= _SHORTLY_SECONDS and not has_harmless_runs(state, consumer, trouble):
                 found[consumer.ref].append(f"{what} at {written(at)}")
         said = told_change(state, consumer, first, trouble.group.record) if consumer.ref not in found else None
         if said is not None:
@@ -312,26 +332,6 @@ def new_client(state: ClusterState, service: ObjectRef, trouble: Trouble, path: 
     ((ref, changes),) = found.items()
     words = f"{ref}, which also uses {service}, {changes[0]}, just before it began"
     return Reason(culprit=ref, words=words, evidence=(f"{ref}: {changes[0]}",))
-
-
-def _runs_of(state: ClusterState, workload: ClusterObject) -> list[ClusterObject]:
-    """Return the Jobs that a workload is or starts, the newest last."""
-    jobs = (each for each in state.of("Job", workload.namespace) if state.workload_of(each).ref == workload.ref)
-    return sorted(jobs, key=lambda each: each.created)
-
-
-def _has_ended(job: ClusterObject, trouble: Trouble) -> bool:
-    """Return whether a Job ended long before the last lines of a trouble, so that its requests are not the reason."""
-    ended = moment(job.text("status", "completionTime"))
-    return ended is not None and trouble.group.last - ended > _SHORTLY_SECONDS
-
-
-def _was_harmless(state: ClusterState, job: ClusterObject, trouble: Trouble) -> bool:
-    """Return whether an earlier run of a Job is in the healthy time of the log that reports the trouble."""
-    ended = moment(job.text("status", "completionTime"))
-    story = next(story for key, story in stories_of(state, trouble.workload) if key == trouble.key)
-    begun = story.time_of(story.heads[0]) if story.heads else 0.0
-    return ended is not None and 0 < begun < job.created and ended < trouble.group.first - _SHORTLY_SECONDS
 
 
 def client_by_path(state: ClusterState, trouble: Trouble, callers: Sequence[ObjectRef]) -> Reason | None:

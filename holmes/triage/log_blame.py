@@ -12,7 +12,7 @@ from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule_ids import OUTDATED_PODS
-from holmes.kubernetes.fields import children, text
+from holmes.kubernetes.fields import children, moment, text
 from holmes.triage.asked import one_sentence
 from holmes.triage.blame import from_logs, from_reason, with_cause
 from holmes.triage.connections import connections
@@ -81,22 +81,21 @@ def _owners(asked: Asked, incident: Incident) -> Iterator[ObjectRef]:
     """Yield the owners of the culprit of an incident, for example the Certificate of an ACME challenge."""
     each = asked.state.find(incident.culprit)
     for _ in range(_MOST_OWNERS):
-        owner = each.owner if each is not None else None
-        if each is None or owner is None:
-            return
-        each = next((one for one in asked.state.custom_resources if one.uid == owner.uid), None)
+        each = asked.state.by_uid(each.owner.uid) if each is not None and each.owner is not None else None
         if each is not None:
             yield each.ref
 
 
 def _of_clocks(asked: Asked, logged: LogCause, incidents: list[Incident]) -> Iterator[Incident]:
-    """Yield the incidents about the clock of a node on which the programs run whose tokens are too old or too young."""
-    if logged.troubles[-1].group.kind != "clock or token" and not _IN_FUTURE.search(logged.troubles[-1].group.record):
+    """Yield the older incidents about the clock of a node on which the programs run whose tokens are too young."""
+    last = logged.troubles[-1].group
+    if not _IN_FUTURE.search(last.record):
         return
     workloads = {each.workload.ref: each.workload for each in logged.troubles}.values()
     nodes = {pod.text("spec", "nodeName") for workload in workloads for pod in asked.state.pods_of(workload)}
     for each in incidents:
-        if each.culprit.kind == "Node" and each.culprit.name in nodes and _CLOCK.search(each.cause):
+        older = (moment(each.since) or 0.0) <= last.first
+        if older and each.culprit.kind == "Node" and each.culprit.name in nodes and _CLOCK.search(each.cause):
             yield each
 
 
@@ -200,14 +199,18 @@ def with_origin(asked: Asked, incident: Incident, named: Named | None, path: tup
 
 
 def _needed_by(asked: Asked, incident: Incident, server: ClusterObject) -> LogCause | None:
-    """Return the trouble of another server to which the log of a server leads that says itself that it is not ready."""
+    """Return the trouble of another server to which the log of a server leads that says itself that it is not ready.
+
+    The line that the incident quotes must name the next server on the way.
+    """
     if not _NOT_READY.search(incident.cause):
         return None
     logged = cause_in_logs(asked.state, asked.question, (server,))
     if logged is None or logged.clean is not None or logged.doubtful or logged.culprit == server.ref:
         return None
-    last = logged.troubles[-1]
-    return logged if last.workload.ref != server.ref and last.group.weight in {"kind", "error"} else None
+    last, following = logged.troubles[-1], next((each.name for each in logged.path if each.kind == "Service"), "")
+    said = following and re.search(rf"(?<![\w-]){re.escape(following)}(?![\w-])", incident.cause)
+    return logged if said and last.workload.ref != server.ref and last.group.weight in {"kind", "error"} else None
 
 
 def origin_of(asked: Asked, incident: Incident) -> Incident:

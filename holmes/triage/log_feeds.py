@@ -1,8 +1,7 @@
 """Finds who no longer delivers the data that logs call old: a suspended CronJob, or an importer whose last Job failed.
 
-The log that tells of old or missing data names the producer, or its data are as old as the last success of the only
-stopped CronJob that uses the same server. A producer that works proves nothing, and neither does one that is only
-suspended.
+The log that tells of old data names the producer, or its data are as old as the last success of the only stopped
+CronJob that uses the same server. A producer that works proves nothing, and neither does one that is only suspended.
 """
 
 from __future__ import annotations

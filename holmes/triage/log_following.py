@@ -31,6 +31,7 @@ from holmes.triage.log_reasons import EXPIRED
 from holmes.triage.log_servers import (
     SERVER_STATE,
     blamed_server,
+    changed_issuer,
     changed_itself,
     changed_server,
     ended_server,
@@ -257,13 +258,11 @@ def _at_server(state: ClusterState, way: Way, deeper: Trouble, service: ObjectRe
 
 
 def _to_issuer(state: ClusterState, way: Way, rejecting: Trouble, service: ObjectRef) -> Way | None:
-    """Return the way to the server that issued what another server rejects, if it changed and the lines name it."""
-    told = f"{way.last.group.record} {rejecting.group.record}"
+    """Return the way to the server that issued what another server rejects, if it was changed just before."""
     for other in _configured(state, way.last):
-        if other != service and re.search(rf"(?<![\w-]){re.escape(other.name)}(?![\w-])", told):
-            blamed, reason = changed_server(state, other, way.last)
-            if blamed is not None and blamed not in way.path:
-                return way.at(other, blamed, reason)
+        reason = changed_issuer(state, other, way.last, rejecting) if other != service else None
+        if reason is not None and reason.culprit not in way.path:
+            return way.at(other, reason.culprit, reason)
     return None
 
 

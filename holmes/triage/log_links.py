@@ -102,14 +102,10 @@ def _named(state: ClusterState, workload: ClusterObject, *, starting: bool) -> I
 
 
 def objects_named(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
-    """Yield the existing objects that the lines name with their kind, for example `job schema-2`.
-
-    Programs call a CronJob a job.
-    """
+    """Yield the existing objects that the lines name with their kind, for example `job schema-2`."""
     for match in _OBJECT.finditer(trouble.group.record):
         space, _, name = match[2].rstrip(".").rpartition("/")
-        kind, space = _KINDS[match[1].lower()], space or trouble.workload.namespace
-        each = state.get(kind, space, name) or (state.get("CronJob", space, name) if kind == "Job" else None)
+        each = state.get(_KINDS[match[1].lower()], space or trouble.workload.namespace, name)
         if each is not None and each.ref != trouble.workload.ref:
             yield each.ref
 

@@ -15,7 +15,7 @@ from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.facts.line_kinds import CREDENTIALS
-from holmes.diagnosis.facts.log_groups import stories_of
+from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.producers import producers_of, targets_of
@@ -53,6 +53,18 @@ _PART: Final = re.compile(r"[a-z]{4,}")
 _DAY_SECONDS: Final = 86_400.0
 _RARE: Final = 3
 _SHORTLY_SECONDS: Final = 300.0
+_SOON_SECONDS: Final = 3_600.0
+_LACKING: Final = re.compile(
+    r"(?i)\b(?:no|missing|not found|empty|old|older|stale|outdated|expired|newest|lacks?|without)\b"
+)
+"""Words about data that are missing or old."""
+_MADE_BY: Final = re.compile(
+    r"(?i)\b(?:written|made|loaded|imported|filled|produced|created|generated|refreshed|updated|exported|delivered) "
+    r"by (?:the )?(?:cron ?)?(?:job )?[\"']?(?P<by>[a-z0-9][a-z0-9-]{2,62})"
+    r"|\bjob [\"']?(?P<makes>[a-z0-9][a-z0-9-]{2,62})[\"']? (?:writes|makes|loads|imports|fills|produces|creates"
+    r"|generates|refreshes|updates|exports|delivers)\b"
+)
+"""The job that makes data, as a line tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +108,15 @@ def rejected_since_edit(state: ClusterState, trouble: Trouble) -> Reason | None:
 
 
 def _stopped_maker(state: ClusterState, trouble: Trouble) -> Reason | None:
-    """Return the job that the lines name, if it was suspended or fails since before they began."""
-    for each in map(state.find, objects_named(state, trouble)):
-        stop = stop_of_producer(state, each) if each is not None and each.kind in {"CronJob", "Job"} else None
+    """Return the job that makes what the lines miss or call old, if it was stopped before they began."""
+    record, space = trouble.group.record, trouble.workload.namespace
+    for match in _MADE_BY.finditer(record) if _LACKING.search(record) else ():
+        name = match["by"] or match["makes"]
+        each = state.get("CronJob", space, name) or state.get("Job", space, name)
+        stop = stop_of_producer(state, each) if each is not None else None
         if each is not None and stop is not None and (stop.since or 0.0) <= trouble.group.first:
             last = moment(each.text("status", "lastSuccessfulTime"))
-            words = f"{each.ref}, which these lines name, {stop.words}"
+            words = f"{each.ref}, which makes it, {stop.words}"
             words += f" and last succeeded {duration(state.now - last)} ago" if last else ""
             shown = (f"{stop.proof.object}, {stop.proof.path}: {stop.proof.value}",)
             return Reason(culprit=each.ref, words=words, evidence=shown)
@@ -109,16 +124,20 @@ def _stopped_maker(state: ClusterState, trouble: Trouble) -> Reason | None:
 
 
 def _newer_than_writers(state: ClusterState, trouble: Trouble) -> Reason | None:
-    """Return the setting that changed after exactly those pods started whose logs contain the lines."""
+    """Return the setting that changed after exactly those pods started whose logs contain the lines.
+
+    A newer pod must work without such lines, and they must begin soon after the change.
+    """
     pods = state.pods_of(trouble.workload)
     stale = {pod.ref: {each.ref: each for each in stale_settings(state, pod)} for pod in pods}
     stories = stories_of(state, trouble.workload)
-    template = trouble.group.template
+    template, first = trouble.group.template, trouble.group.first
     writers = {key.pod for key, story in stories if any(each.template == template for each in story.groups)}
+    working = {key.pod for key, story in stories if sum(story.time_of(each) >= first for each in story.heads) >= OFTEN}
     for ref, found in stale.get(trouble.key.pod, {}).items():
         old = {pod for pod, settings in stale.items() if ref in settings}
-        newer = {key.pod for key, _ in stories} - old
-        if writers <= old and newer and 0 < found.edited <= trouble.group.first:
+        exactly = writers == old & {key.pod for key, _ in stories}
+        if exactly and working - old and 0 <= first - found.edited <= _SOON_SECONDS:
             words = (
                 f"only {' and '.join(map(str, sorted(writers)))} of {len(pods)} pods reports this: it still uses the "
                 f"old content of {ref}, which was changed at {written(found.edited)}"
@@ -196,13 +215,17 @@ def _expired_certificate(state: ClusterState, trouble: Trouble) -> Reason | None
 
 
 def _certificates_of_hosts(state: ClusterState, trouble: Trouble) -> Iterator[tuple[ObjectRef, ObjectRef]]:
-    """Yield the Ingresses that serve the hosts in the lines, each with the Secret of the host's certificate."""
-    for host in dict.fromkeys(each.host for each in mentions(trouble.group.record)):
-        for ingress in state.of("Ingress"):
-            for tls in ingress.children("spec", "tls"):
-                if host in texts(tls, "hosts") and text(tls, "secretName"):
-                    named = ObjectRef(kind="Secret", namespace=ingress.namespace, name=text(tls, "secretName"))
-                    yield ingress.ref, named
+    """Yield the Ingresses that serve the only host in the lines, each with the Secret of the host's certificate."""
+    hosts = {each.host for each in mentions(trouble.group.record) if not each.doubtful and "." in each.host}
+    if len(hosts) != 1:
+        return
+    (host,) = hosts
+    served = {host, f"*.{host.partition('.')[2]}"}
+    for ingress in state.of("Ingress"):
+        for tls in ingress.children("spec", "tls"):
+            if not served.isdisjoint(texts(tls, "hosts")) and text(tls, "secretName"):
+                named = ObjectRef(kind="Secret", namespace=ingress.namespace, name=text(tls, "secretName"))
+                yield ingress.ref, named
 
 
 def _experiment(state: ClusterState, trouble: Trouble) -> Reason | None:

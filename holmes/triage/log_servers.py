@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of, program_of
@@ -43,13 +44,17 @@ SERVER_STATE: Final = re.compile(
 _LONG: Final = re.compile(r"(?<![\w.])\d{4,} ?ms\b|(?<![\w.])\d{2,4}(?:\.\d+)? ?s(?:ec|econds)?\b")
 """A time of at least a second in milliseconds, or of at least ten seconds."""
 _POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
-_OTHER_FORM: Final = re.compile(
+_OTHER_PROTOCOL: Final = re.compile(
     r"(?i)\bHTTP response to HTTPS client\b|\blook like a TLS handshake\b|\bwrong version number\b"
-    r"|\bplain HTTP request\b|\bnot an SSL/TLS record\b|\bunexpected token\b|\bExpecting value: line 1\b"
-    r"|\binvalid character .{1,3} looking for\b"
+    r"|\bplain HTTP request\b|\bnot an SSL/TLS record\b"
+)
+_OTHER_FORMAT: Final = re.compile(
+    r"(?i)\bunexpected token\b|\bExpecting value: line 1\b|\binvalid character .{1,3} looking for\b"
     r"|\b(?:invalid|malformed|unexpected) (?:JSON|XML|content.?type|response (?:body|format))\b"
 )
-"""The words of a client that gets answers in another protocol or format than it expects."""
+"""The words of a client that gets answers in another protocol, or in another format, than it expects."""
+_ISSUER: Final = re.compile(r"(?i)\b(?:iss(?:uer)?|issued by|signed by)\W{1,4}(?:https?://)?([a-z0-9][a-z0-9-]*)")
+"""The issuer of a token: the first label of its host."""
 _STUCK: Final = re.compile(
     r"(?i)\b(?:is|are|was|still|been|remains?) (?:locked|blocked|stuck|stalled|frozen|paused|sealed|fenced)\b"
     r"|\b(?:wait(?:s|ing)?|blocked) (?:for|on) (?:the |a |its )?\S{0,40} ?lock\b"
@@ -96,11 +101,18 @@ def only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[Ob
 
 
 def mixed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
-    """Return a Service that leads to several programs, if its client gets answers in another form than it expects."""
-    behind = behind_service(state, service)
+    """Return a Service that leads to several programs, if some answers have another format than its client expects.
+
+    Other requests must succeed, and the lines must not begin long after the newest program joined the Service.
+    """
+    behind, found = behind_service(state, service), state.find(service)
     programs = {program_of(pod): workload.ref for workload in behind for pod in state.pods_of(workload)[:1]}
-    found = state.find(service)
-    if found is None or len(programs) < 2 or not _OTHER_FORM.search(last.group.record):
+    if found is None or len(programs) < 2 or not _OTHER_FORMAT.search(last.group.record):
+        return None, None
+    joined = max(edited_at(found), *(each.created for each in behind))
+    story = dict(stories_of(state, last.workload))[last.key]
+    well = sum(each.count for each in story.patterns if each.text != last.group.template and not each.is_cause)
+    if well < OFTEN or not 0 <= last.group.first - joined <= _REGULAR_SECONDS:
         return None, None
     names = " and ".join(map(str, programs.values()))
     words = f"the selector of {service} matches the pods of several programs: {names}"
@@ -155,7 +167,8 @@ def changed_server(
     if not last.group.sudden or rejected_since_edit(state, last) is not None:
         return None, None
     for workload in behind_service(state, service):
-        direct = named and (last.group.kind == "clock or token" or _OTHER_FORM.search(last.group.record))
+        record = last.group.record
+        direct = named and (_OTHER_PROTOCOL.search(record) or _OTHER_FORMAT.search(record))
         for what, at in changes_of(state, workload) if direct or _depends(last) else ():
             if 0 <= last.group.first - at <= _SHORTLY_SECONDS:
                 words = f"{workload.ref} {what} at {written(at)}, just before"
@@ -164,6 +177,25 @@ def changed_server(
         if said is not None and (named or _depends(last) or shares_identifier(said.words, last.group.record)):
             return workload.ref, said
     return None, None
+
+
+def changed_issuer(state: ClusterState, service: ObjectRef, last: Trouble, rejecting: Trouble) -> Reason | None:
+    """Return the workload behind a Service that issued what was rejected, if it was changed just before.
+
+    The lines must call it the issuer, and neither of the two others may have changed as well. New pods of an old
+    template change nothing.
+    """
+    told = f"{last.group.record} {rejecting.group.record}"
+    if not last.group.sudden or changed_itself(state, last) or changed_itself(state, rejecting):
+        return None
+    if service.name not in {name.lower() for name in _ISSUER.findall(told)}:
+        return None
+    for workload in behind_service(state, service):
+        for what, at in changes_of(state, workload, restarts=False):
+            if 0 <= last.group.first - at <= _SHORTLY_SECONDS:
+                words = f"{workload.ref}, which issues it, {what} at {written(at)}, just before"
+                return Reason(culprit=workload.ref, words=words, evidence=(f"{workload.ref} {what}",))
+    return None
 
 
 def ended_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:

@@ -238,6 +238,8 @@ _LASTS: Final = re.compile(
     r"\b(?:takes?|took|taking|needs?|dauert|braucht|tardan?|met|prend) (?:\w+ ){0,2}?"
     r"(?:long|ages|forever|lange?|ewig|mucho|longtemps|\d+ ?(?:s|m|min|mins|sec|secs|seconds?|minutes?"
     r"|sekunden?|minuten?|segundos?|minutos?|secondes?))\b"
+    r"(?! (?:to|until|bis|para|pour) (?:\w+ ){0,2}?"
+    r"(?:start\w*|come|ready|roll|deploy\w*|boot\w*|launch\w*|schedul\w*|pull\w*))"
 )
 """Words that something takes long. It is slow then, although no word says so: "search takes 20 seconds"."""
 

@@ -220,11 +220,17 @@ def vertical_scaler_of(container: Container, state: ClusterState, resource: str)
     workload = state.workload_of(pod)
     own = (each for each in children(template_of(workload).spec, "containers") if text(each, "name") == container.name)
     wanted = text(next(own, {}), "resources", "limits", resource)
-    told = f"{resource} limit" in pod.annotations.get("vpaUpdates", "")
+    names = [text(each, "name") for each in pod.children("spec", "containers")]
+    index = names.index(container.name) if container.name in names else -1
+    parts = pod.annotations.get("vpaUpdates", "").split("container ")
+    told = any(each.startswith(f"{index}:") and f"{resource} limit" in each for each in parts)
     if not told or wanted == text(container.spec, "resources", "limits", resource):
         return None
-    scalers = state.of("VerticalPodAutoscaler.autoscaling.k8s.io", pod.namespace)
-    return next((each for each in scalers if each.text("spec", "targetRef", "name") == workload.name), None)
+    for scaler in state.of("VerticalPodAutoscaler.autoscaling.k8s.io", pod.namespace):
+        target = scaler.child("spec", "targetRef")
+        if (text(target, "kind"), text(target, "name")) == (workload.kind, workload.name):
+            return scaler
+    return None
 
 
 def defaulted_by(container: Container, state: ClusterState, resource: str) -> ClusterObject | None:

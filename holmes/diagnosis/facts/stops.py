@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holmes.diagnosis.facts.actors import last_write
 from holmes.diagnosis.facts.evidence import field, value
-from holmes.kubernetes.fields import text, written
+from holmes.kubernetes.fields import moment, text, written
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -39,7 +39,8 @@ def stop_of_producer(state: ClusterState, workload: ClusterObject) -> Stop | Non
     if newest is None or not _is(newest, "Failed"):
         return None
     proof = value(newest, "status.conditions[type=Failed].reason", text(newest.condition("Failed"), "reason"))
-    return Stop(words=f"fails ({newest.ref})", proof=proof, because=(newest.ref,))
+    since = moment(text(newest.condition("Failed"), "lastTransitionTime"))
+    return Stop(words=f"fails ({newest.ref})", proof=proof, since=since, because=(newest.ref,))
 
 
 def _is(job: ClusterObject, condition: str) -> bool:

@@ -78,6 +78,8 @@ def crashing(state: ClusterState) -> Iterator[Fault]:
         "status.containerStatuses[].state.terminated.reason",
         "status.containerStatuses[].lastState.terminated.reason",
         "spec.containers[].resources.limits.memory",
+        "metadata.annotations.vpaUpdates",
+        "VerticalPodAutoscaler spec.targetRef",
         "events SystemOOM, OOMKilling of the node",
     ),
     explanation="The kernel killed a container (reason OOMKilled) because it exceeded its memory limit. A container "

@@ -102,11 +102,16 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
         next_check="kubectl describe nodes | grep -A 8 'Allocated resources'",
         because=(
             *((node.ref for node in nodes) if resource == "pods" else device_plugins(state, resource)),
-            *(node.ref for node in state.of("Node") if is_kept_away(state, pod, node)),
+            *(node.ref for node in state.of("Node") if not _is_cordoned(node) and is_kept_away(state, pod, node)),
             *preemptors_of(state, state.workload_of(pod)),
         ),
         since=found.since,
     )
+
+
+def _is_cordoned(node: ClusterObject) -> bool:
+    """Return whether a person closed the node. A pod that finds no room may have come long after that."""
+    return node.boolean("spec", "unschedulable")
 
 
 def _allowed(state: ClusterState, pod: ClusterObject) -> list[ClusterObject]:
