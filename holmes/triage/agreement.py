@@ -47,12 +47,12 @@ def agrees(cause: str, text: str, look: FirstLook) -> bool:
     return sum(word in plain for word in weak) >= min(_LEAST_WEAK, len(weak))
 
 
-def repeats_numbers(text: str, look: FirstLook) -> bool:
+def repeats_numbers(text: str, look: FirstLook, question: str) -> bool:
     """Return whether the answer to a question of fact contains the numbers of the look's answer.
 
-    Numbers in names and paths do not count: `web-0`, `rules[0]`.
+    Numbers in names and paths do not count: `web-0`, `rules[0]`. Those of `question` prove no answer.
     """
-    numbers = set(_NUMBER.findall(look.summary))
+    numbers = set(_NUMBER.findall(look.summary)) - set(_NUMBER.findall(question))
     return look.verdict == "answered" and bool(numbers) and numbers <= set(_NUMBER.findall(text))
 
 

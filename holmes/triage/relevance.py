@@ -17,7 +17,8 @@ _CLUSTER_CONCEPTS: Final = ("why", "trouble", "health", "changes", "logs", "even
 """Concepts of questions that are about the cluster even if they name no object."""
 _KNOWLEDGE: Final = re.compile(
     r"\b(?:mean|means|explain|difference between|example of|how (?:do|can|should) (?:i|you|we)|how to"
-    r"|how do(?:es)? .{1,40} work|what (?:is|are) an?|bedeutet|erklare|unterschied zwischen|was ist ein"
+    r"|how do(?:es)? .{1,40} work|what (?:is|are) an?|why (?:would|should) (?:i|you|we|one)"
+    r"|why does kubernetes|bedeutet|erklare|unterschied zwischen|was ist ein"
     r"|wie (?:kann|mache) (?:ich|man)|significa|explica|diferencia entre|que es una?|como (?:puedo|se)|qu'est-ce que?"
     r"|signifie|explique|difference entre|comment (?:puis-je|faire))\b"
 )
@@ -35,7 +36,7 @@ def relevant_look(conversation: Conversation, *, about_cluster: bool = False) ->
         return None
     question = parse_question(conversation.question)
     asks = question.kinds or question.symptoms or question.asks(*_CLUSTER_CONCEPTS)
-    answered = seen.look.verdict in {"answered", "inconclusive", "declined"}
+    answered = seen.look.verdict in {"answered", "inconclusive", "declined", "not_found"}
     placed = seen.look.verdict == "cause_found" and "namespace" in seen.look.scope and not conversation.namespace
     understood = answered or placed or seen.look.subject or conversation.alerts
     return seen if understood or asks or about_cluster else None
@@ -49,6 +50,11 @@ def asks_for_cause(conversation: Conversation) -> bool:
 def tells_of_trouble(conversation: Conversation) -> bool:
     """Return whether the question tells of trouble. "Containers without a memory limit" only has a word for one."""
     return bool(conversation.alerts) or parse_question(conversation.question).asks("why", "trouble", "health")
+
+
+def asks_what_happened(conversation: Conversation) -> bool:
+    """Return whether the question asks for changes, events or log lines, which a cause may answer."""
+    return parse_question(conversation.question).asks("changes", "logs", "events")
 
 
 def has_searched(draft: Draft) -> bool:

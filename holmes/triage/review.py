@@ -16,7 +16,15 @@ from holmes.triage.answers import answer_text
 from holmes.triage.checked_answer import CheckedAnswer
 from holmes.triage.conversation import FIRST_LOOK_NOTE, SECOND_LOOK_NOTE, read_conversation, second_look
 from holmes.triage.markdown import sentence
-from holmes.triage.relevance import asks_for_cause, has_searched, is_data, is_knowledge, relevant_look, tells_of_trouble
+from holmes.triage.relevance import (
+    asks_for_cause,
+    asks_what_happened,
+    has_searched,
+    is_data,
+    is_knowledge,
+    relevant_look,
+    tells_of_trouble,
+)
 from holmes.triage.verdicts import judge_answer, verdict_of_look
 from holmes.values.first_look import FIRST_LOOK_TOOL
 from holmes.values.texts import shortened
@@ -41,6 +49,7 @@ _ASKED_FOR_LINES: Final = (
     "Your answer cites no line that shows it. Cite the lines, call a tool that shows them, or answer `**Cause not "
     "found:**` and state what you checked."
 )
+_ASKED_FOR_FACT: Final = "The question asks for a fact, and not for a cause. Cite the lines that show the fact."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,15 +115,26 @@ def _reviewed(own: Verdict, answer: CheckedAnswer) -> Review:
     if own.kind == "cause_found":
         return _of_cause(own, answer)
     if look is None or look.verdict in {"not_understood", "not_investigated"}:
-        unproved = own.kind in {"healthy", "not_found"} and not answer.draft.citations
-        return _led(answer) if unproved else Review(text=answer.draft.text, verdict=own)
+        return _without_look(own, answer)
     if own.kind == "answered":
         return _of_fact(own, answer, look)
     return Review(text=answer.draft.text, verdict=own) if own.kind == look.verdict else _led(answer)
 
 
+def _without_look(own: Verdict, answer: CheckedAnswer) -> Review:
+    """Review an answer that the rules have no facts for. Trouble needs proof, whatever the form of the answer."""
+    draft = answer.draft
+    if own.kind in {"healthy", "not_found"} and not draft.citations:
+        return _led(answer)
+    if own.kind == "answered" and tells_of_trouble(answer.conversation) and not answer.proven:
+        return _led(answer) if draft.is_final else Review(request=_ASKED_FOR_LINES)
+    return Review(text=draft.text, verdict=own)
+
+
 def _of_cause(own: Verdict, answer: CheckedAnswer) -> Review:
     draft, request, checked = answer.draft, answer.problem(), None
+    if not request and _answers_fact(answer):
+        request = _ASKED_FOR_FACT
     if not request and answer.contradicts:
         if answer.adds:
             return _led(answer)
@@ -133,8 +153,11 @@ def _of_cause(own: Verdict, answer: CheckedAnswer) -> Review:
 
 
 def _answers_fact(answer: CheckedAnswer) -> bool:
-    """Return whether the look answers a question that tells of no trouble. No contested cause replaces this answer."""
-    return answer.look is not None and answer.look.verdict == "answered" and not tells_of_trouble(answer.conversation)
+    """Return whether the look is about a question of fact that tells of no trouble. No cause replaces this fact."""
+    look = answer.look
+    if look is None or not (look.verdict == "answered" or look.heading) or tells_of_trouble(answer.conversation):
+        return False
+    return not asks_what_happened(answer.conversation)
 
 
 def _of_fact(own: Verdict, answer: CheckedAnswer, look: FirstLook) -> Review:
@@ -144,7 +167,7 @@ def _of_fact(own: Verdict, answer: CheckedAnswer, look: FirstLook) -> Review:
         if not answer.proven:
             return _led(answer)
         return _of_cause(replace(own, kind="cause_found") if answer.agrees else own, answer)
-    if answer.is_fact or repeats_numbers(draft.text, look):
+    if answer.is_fact or repeats_numbers(draft.text, look, answer.conversation.question):
         return Review(text=draft.text, verdict=own)
     if look.verdict == "answered" or draft.is_final:
         return _led(answer)
