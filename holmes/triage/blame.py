@@ -105,8 +105,19 @@ def from_logs(asked: Asked, named: Named | None, found: LogCause) -> FirstLook:
         evidence=found.evidence,
         chain=tuple(map(str, found.path)) if len(found.path) > 1 else (),
         fix=fix_lines(_restart(asked.state, found)),
-        notes=(ONLY_LOGS, *look.notes),
+        notes=look.notes if _is_reported(asked, found) else (ONLY_LOGS, *look.notes),
     )
+
+
+def _is_reported(asked: Asked, found: LogCause) -> bool:
+    """Return whether an incident is about an object on the way to the cause."""
+    for incident in asked.report.incidents:
+        about = {incident.culprit, *incident.affected, *(each.subject for each in incident.findings)}
+        objects = [each for each in map(asked.state.find, about) if each is not None]
+        about.update(asked.state.workload_of(each).ref for each in objects if each.kind == "Pod")
+        if incident.severity != "info" and not about.isdisjoint(found.path):
+            return True
+    return False
 
 
 def _restart(state: ClusterState, found: LogCause) -> Iterator[FixStep]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.host_mentions import mentions
-from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.rule_ids import FORESEEN_RULES, STUCK_ROLLOUT
 from holmes.kubernetes.fields import moment
 from holmes.triage.asked import is_acute, line_of, look_about, refs_of
@@ -37,7 +36,7 @@ from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_feeds import stopped_feed
 from holmes.triage.log_links import links_in_logs, name_servers, way_to
 from holmes.triage.log_reasons import waits_for
-from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
+from holmes.triage.log_troubles import REACHED, late_lines, troubles_of, workloads_of
 from holmes.triage.no_cause import of_another_time, without_cause
 from holmes.triage.past import happened_then, is_past, last_end, past_period, was_there
 from holmes.triage.run_logs import failed_run
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from holmes.diagnosis.facts.log_groups import LogGroup
-    from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.connections import Connection
     from holmes.triage.question import Question
@@ -177,7 +175,10 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     if old is not None:
         return old
     harming = [each for each in candidates if not is_beside(asked, named, each.incident)]
-    noted = next((each for each in harming if _is_deliberate(asked, each, own) or _hangs(asked, each)), None)
+    told = (
+        each for each in harming if _is_deliberate(asked, each, own) or _hangs(asked, each) or _is_told(asked, each)
+    )
+    noted = next(told, None)
     if noted is not None:
         return with_cause(asked, noted.incident, named, noted.path)
     halted = next((each for each in stoppable(asked, named) if stop_of(each)[0]), None)
@@ -195,6 +196,11 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     upstream = [each for each in others if not harms_only_others(asked.state, asked.question, each, named.objects)]
     look = undelivered(asked, named) or told_by_clients(asked, named) or without_cause(asked, named, upstream)
     return replace(look, notes=(*look.notes, *_noted(candidates)))
+
+
+def _is_told(asked: Asked, candidate: _Candidate) -> bool:
+    """Return whether a note explains the eviction that the question tells of."""
+    return candidate.own and "evicted" in asked.question.symptoms & symptoms_of_text(candidate.incident.title)
 
 
 def _of_old_state(asked: Asked, named: Named) -> FirstLook | None:
@@ -226,7 +232,8 @@ def _named_in_logs(asked: Asked, named: Named, *, surely: bool = False) -> _Cand
         _Candidate(incident=each, own=False, hops=len(path) - 1, symptoms=0, path=path)
         for each in asked.report.incidents
         if each.findings[0].role == "cause" and each.severity in severities and was_there(asked, each)
-        if not leaves_serving(asked.state, each, [each.culprit]) and not only_observes(asked.question, each)
+        if not leaves_serving(asked.state, each, [each.culprit])
+        if not only_observes(asked.state, asked.question, each, named.objects)
         if (path := way_to(asked.state, early if each.severity == "critical" else lasting, each.culprit)) is not None
     )
     return min(found, key=lambda each: each.hops, default=None)
@@ -337,7 +344,10 @@ def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     if not workloads or asked.subject.unknown:  # an Ingress or a volume has no log that could say anything
         return not workloads
     mine = [each for workload in workloads for each in troubles_of(asked.state, workload)]
-    return any(map(speaks_of_call, mine)) or sum(_late_lines(asked, each) for each in workloads) < _LEAST_LINES
+    since = asked.state.now - _LATELY_SECONDS
+    return (
+        any(map(speaks_of_call, mine)) or sum(late_lines(asked.state, each, since) for each in workloads) < _LEAST_LINES
+    )
 
 
 def _lost_server(incident: Incident, services: list[ObjectRef], group: LogGroup) -> bool:
@@ -346,13 +356,6 @@ def _lost_server(incident: Incident, services: list[ObjectRef], group: LogGroup)
     begun = group.first > 0.0 and since - _LATELY_SECONDS / 2 <= group.first and not group.over
     nameless = group.kind in {*REACHED, "unknown host"} and not mentions(group.record)
     return nameless and begun and not refs_of(incident).isdisjoint(services)
-
-
-def _late_lines(asked: Asked, workload: ClusterObject) -> int:
-    """Return the number of lines of the last minutes in the logs of a workload."""
-    since = asked.state.now - _LATELY_SECONDS
-    stories = (story for _, story in stories_of(asked.state, workload))
-    return sum(story.time_of(number) >= since for story in stories for number in story.heads)
 
 
 def _noted(candidates: list[_Candidate]) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.edges import edges
+from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.references import lacks_only_key
 from holmes.diagnosis.facts.templates import workloads_behind
 from holmes.diagnosis.rule_ids import AUTOSCALING, UNHANDLED_INGRESS
@@ -18,17 +20,19 @@ from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from holmes.diagnosis.facts.edges import Edge
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.question import Question
     from holmes.values.findings import Incident, ObjectRef
 
 _TRACER: Final = re.compile(
-    r"\((?:(?:OTEL|JAEGER|ZIPKIN|STATSD)_[A-Z0-9_]*|SENTRY_DSN|[A-Z0-9_]*_OTLP_[A-Z0-9_]*)\) refers to it"
+    r"(?:(?:OTEL|JAEGER|ZIPKIN|STATSD|DD|ELASTIC_APM|TRACING|TELEMETRY)_[A-Z0-9_]*|SENTRY_DSN|[A-Z0-9_]*_OTLP_[A-Z0-9_]*)="
 )
-"""The variable of a tracer, as the rules write it. The work of a program does not depend on it."""
+"""The variable of a tracer. The work of a program does not depend on it."""
+_BUDGET: Final = "PodDisruptionBudget"
 _OF_BEHAVIOUR: Final = frozenset({"slow", "unreachable"})
 _PER: Final = word_list("per")
 _TIMES: Final = word_list("times")
@@ -54,24 +58,43 @@ def is_about_behaviour(question: Question) -> bool:
 def spares(state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]) -> bool:
     """Return whether an incident of a subject cannot explain the behaviour that the question complains about."""
     never_answers = incident.rule_id == UNHANDLED_INGRESS  # an Ingress without its class
-    if (never_answers and _is_about_some(question)) or only_observes(question, incident):
+    beside = incident.culprit.kind == _BUDGET and any(each.kind != _BUDGET for each in subjects)
+    if (never_answers and _is_about_some(question)) or (beside and _only_judges(question)):
+        return True
+    if only_observes(state, question, incident, subjects):
         return True
     if _is_of_capacity(incident) and _only_judges(question) and all(map(is_ready, subjects)):
         return any(each.kind != "HorizontalPodAutoscaler" for each in subjects)
     results = is_about_results(question)
     if not (results or question.symptoms & _OF_BEHAVIOUR) or question.symptoms - _OF_BEHAVIOUR:
         return False
-    if incident.culprit.kind == "PodDisruptionBudget":
-        return True
-    if results and (incident.culprit.kind == "HorizontalPodAutoscaler" or incident.rule_id in AUTOSCALING):
+    scales = incident.culprit.kind == "HorizontalPodAutoscaler" or incident.rule_id in AUTOSCALING
+    if incident.culprit.kind == _BUDGET or (results and scales):
         return True
     return leaves_serving(state, incident, [each.ref for each in subjects])
 
 
-def only_observes(question: Question, incident: Incident) -> bool:
-    """Return whether a behaviour is not explained because what is missing only receives traces, metrics or reports."""
-    missing = incident.culprit.kind == "Service" and _TRACER.search(incident.cause) is not None
-    return missing and not question.symptoms.isdisjoint(_OF_BEHAVIOUR)
+def only_observes(
+    state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]
+) -> bool:
+    """Return whether what is missing only receives the traces, metrics or reports of subjects that work without it."""
+    asked = question.symptoms.isdisjoint(_OF_BEHAVIOUR) and not word_list("telemetry").isdisjoint(question.words)
+    if asked or not all(map(is_ready, subjects)):
+        return False
+    proofs = (each.object for finding in incident.findings for each in finding.evidence)
+    servers = {each for each in (incident.culprit, *proofs) if each.kind == "Service"}
+    own = {workload.ref for each in subjects for workload in _users(state, each)}
+    uses = [each for ref in servers for each in edges(state).get(ref, ()) if each.consumer.ref in own]
+    return bool(uses) and all(_is_of_tracer(state, each) for each in uses)
+
+
+def _users(state: ClusterState, each: ClusterObject) -> Iterable[ClusterObject]:
+    return workloads_behind(state, each) if each.kind == "Service" else (state.workload_of(each),)
+
+
+def _is_of_tracer(state: ClusterState, use: Edge) -> bool:
+    found = (each.text for each in settings_of(state, use.consumer) if use.named in (each.evidence, *each.sources))
+    return any(_TRACER.match(text) for text in found)
 
 
 def harms_only_others(

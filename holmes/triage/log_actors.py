@@ -356,7 +356,8 @@ def job_before(state: ClusterState, trouble: Trouble) -> Reason | None:
     story = next((story for key, story in stories_of(state, trouble.workload) if key == trouble.key), None)
     record = "\n".join((trouble.group.record, *([*records_of(trouble, story)][-1:] if story is not None else ())))
     for job in state.of("Job", trouble.workload.namespace) if first else ():
-        for pod in state.pods_of(job):
+        own = trouble.workload in (job, state.workload_of(job))
+        for pod in () if own else state.pods_of(job):
             ran = pod.created <= first and first - pod.created <= _RAN_SECONDS
             for container in containers_of(pod) if ran else ():
                 log = state.log_of(pod, container.name, previous=False) or ""

@@ -19,6 +19,7 @@ from holmes.triage.connections import connections
 from holmes.triage.harm import leaves_serving
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_floods import flooded_by
+from holmes.triage.log_links import behind_service
 from holmes.triage.log_reasons import EXPIRED
 from holmes.triage.names import names_of
 from holmes.triage.past import was_there
@@ -46,11 +47,15 @@ _SERVERS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service"
 _OF_LOAD: Final = frozenset({"memory", "ready"})
 """Symptoms that a server can have because of too many requests. A crash tells its own reason."""
 _REGISTRY: Final = re.compile(r"(?<![\w./-])((?:[a-z0-9-]+\.)+[a-z]{2,})(?::\d+)?/")
-_NOT_READY: Final = re.compile(r"(?i)probe fails: the application returns 5\d\d\b")
+_NOT_READY: Final = re.compile(r"(?i)\bprobe\b.{0,30}: the application returns 5\d\d\b")
 """An application that answers its probe and says that it cannot serve: what it needs may be at fault."""
 _CLOCK: Final = re.compile(r"(?i)\b(?:ntp|clock|chronyd?|time (?:sync|skew|drift))")
-_IN_FUTURE: Final = re.compile(r"(?i)\bused before issued\b|\bissued in the future\b|\bnot yet valid\b|\bclock skew\b")
+_IN_FUTURE: Final = re.compile(
+    r"(?i)\b(?:used before issued|in the future|not yet valid|not valid yet|clock skew|not active yet|not yet active)\b"
+)
 _MOST_OWNERS: Final = 5
+_TOGETHER_SECONDS: Final = 60.0
+_QUOTED: Final = 80
 _ACCOUNTS: Final = ("User", "Account", "Role", "Grant", "Client")
 """Endings of custom kinds that stand for an account in a product, for example `KafkaUser`."""
 _REJECTIONS: Final = frozenset({"auth failed"})
@@ -91,7 +96,8 @@ def _of_clocks(asked: Asked, logged: LogCause, incidents: list[Incident]) -> Ite
     last = logged.troubles[-1].group
     if not _IN_FUTURE.search(last.record):
         return
-    workloads = {each.workload.ref: each.workload for each in logged.troubles}.values()
+    behind = behind_service(asked.state, logged.clean) if logged.clean is not None else ()
+    workloads = {each.ref: each for each in (*(trouble.workload for trouble in logged.troubles), *behind)}.values()
     nodes = {pod.text("spec", "nodeName") for workload in workloads for pod in asked.state.pods_of(workload)}
     for each in incidents:
         older = (moment(each.since) or 0.0) <= last.first
@@ -201,7 +207,8 @@ def with_origin(asked: Asked, incident: Incident, named: Named | None, path: tup
 def _needed_by(asked: Asked, incident: Incident, server: ClusterObject) -> LogCause | None:
     """Return the trouble of another server to which the log of a server leads that says itself that it is not ready.
 
-    The line that the incident quotes must name the next server on the way.
+    The line that the incident quotes must name the next server on the way, or begin together with trouble of a known
+    kind there.
     """
     if not _NOT_READY.search(incident.cause):
         return None
@@ -210,7 +217,14 @@ def _needed_by(asked: Asked, incident: Incident, server: ClusterObject) -> LogCa
         return None
     last, following = logged.troubles[-1], next((each.name for each in logged.path if each.kind == "Service"), "")
     said = following and re.search(rf"(?<![\w-]){re.escape(following)}(?![\w-])", incident.cause)
-    return logged if said and last.workload.ref != server.ref and last.group.weight in {"kind", "error"} else None
+    first = logged.troubles[0]
+    together = first.group.sudden and abs(last.group.first - first.group.first) <= _TOGETHER_SECONDS
+    begins = last.group.weight == "kind" and together and first.quote[:_QUOTED] in incident.cause
+    return (
+        logged
+        if (said or begins) and last.workload.ref != server.ref and last.group.weight in {"kind", "error"}
+        else None
+    )
 
 
 def origin_of(asked: Asked, incident: Incident) -> Incident:

@@ -237,7 +237,13 @@ def _explains_slowness(group: LogGroup) -> bool:
 
 
 def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:
-    """Return the trouble as lines that are not noise if recent warnings about the pods name the same route."""
+    """Return the trouble as lines that are not noise if recent warnings about the pods name the same route.
+
+    A Job that runs has one task, so errors that fill its log are not usual.
+    """
+    fills = trouble.group.share >= MOST_OF_THE_LOG and trouble.group.weight in ("kind", "error")
+    if trouble.workload.kind == "Job" and fills and trouble.group.is_lasting:
+        return replace(trouble, group=replace(trouble.group, sudden=True))
     routes = set(_ROUTE.findall(trouble.group.record))
     if not routes or not trouble.group.is_lasting:
         return trouble

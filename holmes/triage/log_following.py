@@ -36,6 +36,7 @@ from holmes.triage.log_servers import (
     changed_server,
     ended_server,
     mixed_server,
+    moved_service,
     only_pod,
     stuck_server,
 )
@@ -150,6 +151,8 @@ def _to_troubled_server(state: ClusterState, way: Way, named: tuple[ObjectRef, .
 def _to_quiet_server(state: ClusterState, way: Way, service: ObjectRef) -> Way:
     """Return the way to a server that lines name, if something else than its log is against it."""
     blamed, reason = ended_server(state, service, way.last)
+    if blamed is None:
+        blamed, reason = moved_service(state, service, way.last)
     if blamed is None:
         blamed = blamed_server(state, service, way.last)
     if blamed is None:

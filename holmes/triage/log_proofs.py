@@ -27,6 +27,12 @@ _TELLING: Final = re.compile(
     r"|not|no|missing|invalid|unknown|unexpected|refused|rejected|denied|expired|exceeded|full|lost|closed|aborted|locked"
     r"|panic)\b"
 )
+_HANDLED: Final = re.compile(
+    r"(?i)\b(?:(?:http|incoming|outgoing|api|grpc)[ _-])?(?:request|call|response)s?[ _-](?:was[ _-])?"
+    r"(?:completed|finished|served|handled|done|processed|ended|logged|sent|failed)\b|\b(?:completed|finished|served"
+    r"|handled|processed) (?:the |an? )?(?:http |api |grpc )?(?:request|call)\b"
+)
+"""Words of a line about each request. Beside a status, they give no reason."""
 _REASONED: Final = re.compile(r"(?i)\b(?:because|due to|since)\b")
 _ANSWER: Final = re.compile(
     r"(?i)\b(?:unexpected|bad|invalid|wrong|unerwartete|ungultige|ungültige|inesperada|inattendue) "
@@ -75,7 +81,9 @@ def is_opaque(group: LogGroup) -> bool:
         return False
     said = _FIELD.sub(" ", group.record)
     return (
-        not _TELLING.search(group.record) or bool(_ANSWER.search(group.record)) or _GENERIC.fullmatch(said) is not None
+        not _TELLING.search(_HANDLED.sub("", group.record))
+        or bool(_ANSWER.search(group.record))
+        or _GENERIC.fullmatch(said) is not None
     )
 
 

@@ -49,6 +49,7 @@ _UNSET: Final = re.compile(
     r"|\b(?:[Ee]mpty|[Nn]o|[Mm]issing|[Uu]nset|[Uu]ndefined|without)\b.{0,30}?\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
 )
 """A line that reports a variable as missing."""
+_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _PART: Final = re.compile(r"[a-z]{4,}")
 _DAY_SECONDS: Final = 86_400.0
 _RARE: Final = 3
@@ -85,6 +86,7 @@ def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
         _old_host(state, trouble) if trouble.group.kind == "unknown host" else None,
         _experiment(state, trouble),
         _starved(state, trouble) if trouble.group.kind == "slow" else None,
+        _refused_eviction(state, trouble),
         _stopped_maker(state, trouble),
         _newer_than_writers(state, trouble),
         _changed_before(state, trouble),
@@ -105,6 +107,19 @@ def rejected_since_edit(state: ClusterState, trouble: Trouble) -> Reason | None:
     late = sudden and trouble.group.first - edited_at(setting) > _DAY_SECONDS
     other = bool(told) and setting.name not in told and setting.kind == "Secret"
     return None if late or other else reason
+
+
+def _refused_eviction(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the disruption budget of the pod that the lines name, if it allows no eviction."""
+    words = {*_NAME.findall(trouble.group.record)} if "disruption budget" in trouble.group.record else set()
+    for budget in state.of("PodDisruptionBudget") if words else ():
+        pods = state.matched("Pod", budget.namespace, budget.child("spec", "selector"))
+        pod = next((each for each in pods if each.name in words), None)
+        if pod is not None and not budget.integer("status", "disruptionsAllowed"):
+            healthy, desired = (budget.integer("status", f"{each}Healthy") for each in ("current", "desired"))
+            text = f"{budget.ref} allows no eviction of {pod.ref}: {healthy} pods are healthy, and {desired} must be"
+            return Reason(culprit=budget.ref, words=text, evidence=(f"{budget.ref}, status.disruptionsAllowed: 0",))
+    return None
 
 
 def _stopped_maker(state: ClusterState, trouble: Trouble) -> Reason | None:

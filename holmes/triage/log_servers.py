@@ -41,6 +41,9 @@ SERVER_STATE: Final = re.compile(
     r"|\bOOM command not allowed\b|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
 )
 """The words with which a server answers that its own state keeps it from serving."""
+_NOT_PRIMARY: Final = re.compile(
+    r"(?i)\bREADONLY You|\bread[- ]only (?:replica|transaction|standby|mode)|\bnot (?:the )?(?:primary|master|leader)\b"
+)
 _LONG: Final = re.compile(r"(?<![\w.])\d{4,} ?ms\b|(?<![\w.])\d{2,4}(?:\.\d+)? ?s(?:ec|econds)?\b")
 """A time of at least a second in milliseconds, or of at least ten seconds."""
 _POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
@@ -100,6 +103,22 @@ def only_pod(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[Ob
     return pod.ref, Reason(culprit=pod.ref, words=words_of, evidence=(f"{pod.ref}, status.podIP: {address}",))
 
 
+def moved_service(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
+    """Return a Service that was changed just before its server began to answer that it is not the primary one."""
+    found, behind = state.find(service), behind_service(state, service)
+    edited = edited_at(found) if found is not None else 0.0
+    if found is None or not behind or not _NOT_PRIMARY.search(last.group.record) or edited <= found.created:
+        return None, None
+    if not -_SOON_SECONDS <= last.group.first - edited <= _REGULAR_SECONDS:
+        return None, None
+    words = f"{service} was changed at {written(edited)} and leads to {behind[0].ref}"
+    return service, Reason(culprit=service, words=words, evidence=(f"{service}, spec.selector: {_selector(found)}",))
+
+
+def _selector(service: ClusterObject) -> str:
+    return ", ".join(f"{key}={label}" for key, label in text_map(service.body, "spec", "selector").items())
+
+
 def mixed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:
     """Return a Service that leads to several programs, if some answers have another format than its client expects.
 
@@ -116,8 +135,7 @@ def mixed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tupl
         return None, None
     names = " and ".join(map(str, programs.values()))
     words = f"the selector of {service} matches the pods of several programs: {names}"
-    selector = ", ".join(f"{key}={label}" for key, label in text_map(found.body, "spec", "selector").items())
-    return service, Reason(culprit=service, words=words, evidence=(f"{service}, spec.selector: {selector}",))
+    return service, Reason(culprit=service, words=words, evidence=(f"{service}, spec.selector: {_selector(found)}",))
 
 
 def stuck_server(state: ClusterState, service: ObjectRef, last: Trouble) -> tuple[ObjectRef | None, Reason | None]:

@@ -119,3 +119,9 @@ def _joined(one: Trouble, other: Trouble) -> Trouble:
         over=newest.group.over and older.group.over,
     )
     return replace(newest, group=group)
+
+
+def late_lines(state: ClusterState, workload: ClusterObject, since: float) -> int:
+    """Return the number of records in the logs of a workload since a time in seconds since the epoch."""
+    stories = (story for _, story in stories_of(state, workload))
+    return sum(story.time_of(number) >= since for story in stories for number in story.heads)

@@ -14,6 +14,7 @@ from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.causes import look_for_cause
 from holmes.triage.complaints import asks_beside
+from holmes.triage.conjectures import without_conjecture
 from holmes.triage.custom_subjects import about_custom_objects
 from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
 from holmes.triage.grammar import names_things, unknown_parts
@@ -139,6 +140,7 @@ def wants_usage(request: LookRequest, scan: ScanResult) -> bool:
 
 def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     """Answer the question, take the first look at the alerts, or check the cause of an answer."""
+    suspected = without_conjecture(request.question, names_of(scan.state).knows)
     request = _read(request, scan)
     if request.claim:
         found = [asked_by(labels, scan, request.namespace) for labels in request.alerts]
@@ -146,19 +148,25 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
         return second_look(asked, request.claim)
     if request.alerts:
         return look_at_alerts(request.alerts, scan, request.namespace)
-    parts = _parts(request, scan)
-    looks = [_look(part, scan) for part in parts]
+    look = _of_parts(request, scan)
+    note = suspected.note(look)
+    return replace(look, notes=(*look.notes, note)) if note else look
+
+
+def _of_parts(request: LookRequest, scan: ScanResult) -> FirstLook:
+    looks = [_look(part, scan) for part in _parts(request, scan)]
     if len(looks) == 1:
         return looks[0]
     return joined(looks) if can_join(looks) else _look(_completed(request, scan), scan)
 
 
 def _read(request: LookRequest, scan: ScanResult) -> LookRequest:
-    """Return the request with the alert that the question consists of."""
+    """Return the request with the alert that the question consists of, or without what its person only suspects."""
     alert = pasted_alert(request.question) if not request.alerts else None
     if alert:
         return replace(request, alerts=(alert,))
-    return replace(request, question=without_mark(request.question, names_of(scan.state).knows))
+    knows = names_of(scan.state).knows
+    return replace(request, question=without_conjecture(without_mark(request.question, knows), knows).question)
 
 
 def _look(request: LookRequest, scan: ScanResult) -> FirstLook:

@@ -124,15 +124,17 @@ def last_end(asked: Asked, named: Named) -> FirstLook | None:
     node = _ended_with_node(asked, ended)
     tells = bool(ended.log) and severity_of(ended.log) >= WARNING
     caused = asked.question.asks("why") and (ended.reason == "OOMKilled" or tells or node is not None)
-    together = f" Containers of other workloads on {node.ref} were lost at the same time." if node is not None else ""
+    together = f" {_lost_together(asked, node, ended)}" if node is not None else ""
     evidence = (f"{ended.pod.ref}, container {ended.container}, lastState: {ended.reason}, exit code {ended.code}",)
     if _only_judges(asked, named) and asked.state.now - ended.at > _OVER_SECONDS:
         first = named.objects[0]
         healthy = f"No fault was found in {first.ref} ({status_of(first)})."
         return replace(look_about(asked, named, "healthy", f"{healthy} {summary}"), evidence=evidence)
-    look = look_about(asked, named, "cause_found" if caused else "answered", f"{summary}{together}")
     if not caused:
-        return look
+        unknown = asked.question.asks("why")
+        summary = f"{summary} No event, status or last line of its log tells why." if unknown else summary
+        return look_about(asked, named, "inconclusive" if unknown else "answered", summary)
+    look = look_about(asked, named, "cause_found", f"{summary}{together}")
     culprit = node.ref if node is not None else asked.state.workload_of(ended.pod).ref
     return replace(look, severity="warning", culprit=str(culprit), evidence=evidence)
 
@@ -161,6 +163,13 @@ def _ended_with_node(asked: Asked, ended: _End) -> ClusterObject | None:
         for each in containers_of(pod)
     )
     return node if any(others) else None
+
+
+def _lost_together(asked: Asked, node: ClusterObject, ended: _End) -> str:
+    events = asked.state.events_of(node, "Rebooted", "Starting")
+    started = any(abs(each.last - ended.at) <= NOW_SECONDS for each in events)
+    why = "was rebooted then" if started else "was then probably rebooted, or its container runtime was restarted"
+    return f"Containers of other workloads were lost at the same time: {node.ref} {why}."
 
 
 def _none(asked: Asked, named: Named, found: list[_End]) -> FirstLook | None:

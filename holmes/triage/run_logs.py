@@ -1,6 +1,7 @@
-"""Finds the error with which the log of a finished run ends, although its container exited with code 0.
+"""Finds the error with which the log of a finished run ends: of the last one, or of the one that a question is about.
 
-A shell script without `set -e` and a pipe hide the exit code of the command that failed.
+A shell script without `set -e` and a pipe hide the exit code of the command that failed, so that a run is complete
+although it did not work.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from holmes.diagnosis.facts.line_kinds import reports_success
 from holmes.diagnosis.facts.log_groups import story_of
 from holmes.diagnosis.facts.log_weights import is_retried
 from holmes.diagnosis.facts.logs import quoted
-from holmes.kubernetes.fields import text
+from holmes.kubernetes.fields import moment, text
 from holmes.previews.severity import INFO, WARNING, level_of
 from holmes.triage.asked import look_about
-from holmes.triage.past import is_past
+from holmes.triage.past import is_past, past_period
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Named
     from holmes.values.first_look import FirstLook
 
+_HIDDEN: Final = "exited with code 0, but its log reports {span}"
+_AROUND_SECONDS: Final = 300.0
 _LAST_RECORDS: Final = 3
 _WORKED: Final = expression(
     r"(?i)(?<!nothing )(?<!nothing was )(?<!not )(?<!no )(?<!be )\b(?:(?:up|down)loaded|stored|saved|written|wrote|sent"
@@ -37,29 +40,50 @@ _WORKED: Final = expression(
 
 
 def failed_run(asked: Asked, named: Named) -> FirstLook | None:
-    """Return the error at the end of the last completed run of a Job or a CronJob, or None."""
-    for each in named.objects if not is_past(asked) else ():
-        job = _last_run(asked, each)
+    """Return the error at the end of the last completed run of a Job or a CronJob, or of a failed one in the past."""
+    for each in named.objects:
+        job = _run_then(asked, each) if is_past(asked) else _last_run(asked, each)
         found = next(_errors(asked, job), None) if job is not None else None
         if job is not None and found is not None:
             key, group = found
-            summary = f"{job.ref} exited with code 0, but its log reports {group.span}: {quoted(group.record)}"
+            how = f"failed, and its log reports {group.span}" if is_past(asked) else _HIDDEN.format(span=group.span)
+            summary = f"{job.ref} {how}: {quoted(group.record)}"
             look = look_about(asked, named, "cause_found", summary)
             evidence = (f"{key.pod}, log of container {key.container}, {group.span}: {quoted(group.record)}",)
             return replace(look, severity="warning", culprit=str(each.ref), evidence=evidence)
     return None
 
 
+def _run_then(asked: Asked, each: ClusterObject) -> ClusterObject | None:
+    """Return the failed Job that ran in the time of a question about the past, or None if there is not exactly one."""
+    start, end = past_period(asked) or (0.0, 0.0)
+    found = [
+        job for job in _runs(asked, each)
+        if _failed_at(job) and job.created <= end + _AROUND_SECONDS and _failed_at(job) >= start - _AROUND_SECONDS
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else None
+
+
+def _failed_at(job: ClusterObject) -> float:
+    """Return the time at which a Job failed, or 0."""
+    condition = job.condition("Failed")
+    return (moment(text(condition, "lastTransitionTime")) or 0.0) if text(condition, "status") == "True" else 0.0
+
+
+def _runs(asked: Asked, each: ClusterObject) -> Sequence[ClusterObject]:
+    return (each,) if each.kind == "Job" else asked.state.owned_by(each, "Job") if each.kind == "CronJob" else ()
+
+
 def _last_run(asked: Asked, each: ClusterObject) -> ClusterObject | None:
     """Return the newest Job of a CronJob, or the Job itself, if it completed."""
-    jobs = (each,) if each.kind == "Job" else asked.state.owned_by(each, "Job") if each.kind == "CronJob" else ()
-    newest = max(jobs, key=lambda job: job.created, default=None)
+    newest = max(_runs(asked, each), key=lambda job: job.created, default=None)
     done = newest is not None and text(newest.condition("Complete"), "status") == "True"
     return newest if done else None
 
 
 def _errors(asked: Asked, job: ClusterObject) -> Iterator[tuple[LogKey, LogGroup]]:
-    pods = {pod.ref for pod in asked.state.pods_of(job) if pod.text("status", "phase") == "Succeeded"}
+    phase = "Failed" if _failed_at(job) else "Succeeded"
+    pods = {pod.ref for pod in asked.state.pods_of(job) if pod.text("status", "phase") == phase}
     for key, log in asked.state.timed_logs.items():
         if key.pod in pods and not key.previous:
             story = story_of(log)

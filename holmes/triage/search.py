@@ -281,7 +281,13 @@ class _Search:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if NAME.fullmatch(plain) else ()
             if not objects and kind and not sure:  # "can month-closer jobs create": the kind is another word's
                 objects = self.names.named(plain, "", spaces)
-            if not objects and must_be_name(plain, quoted=quoted, sure=sure) and not self._describes(index):
+            noun = not quoted and _is_noun(plain, self.question.written)
+            if (
+                not objects
+                and must_be_name(plain, quoted=quoted, sure=sure)
+                and not noun
+                and not self._describes(index)
+            ):
                 return self._similar(plain, kind, spaces)
             free = not objects and index not in self._known and not self._qualifies(index)
             if free and not self.question.asks("images") and spaces:
@@ -381,3 +387,9 @@ class _Search:
         places = (space,) if space else spaces
         objects = self._objects(name, kind, places, prefix=False)
         return Named(name=name, objects=objects) if objects else self._similar(name, kind, places)
+
+
+def _is_noun(word: str, written: str) -> bool:
+    """Return whether a word is written as no name of an object can be: `Hauptbuch-Export`."""
+    parts = word.split("-")
+    return len(parts) > 1 and all(map(str.isalpha, parts)) and "-".join(map(str.capitalize, parts)) in written

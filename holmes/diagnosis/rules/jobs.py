@@ -303,7 +303,7 @@ def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
         ),
         next_check=f"kubectl -n {cron.namespace} logs job/{job.name} --all-containers --tail=50",
         because=tuple(pod.ref for pod in state.pods_of(job)),
-        since=events[0].first if events else job.created + (rest or 0),
+        since=min((job.created + (rest or 0), *(event.first for event in events[:1] if not rest or event.first))),
     )
 
 

@@ -17,7 +17,7 @@ from holmes.diagnosis.facts.references import (
 )
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, boolean, text
+from holmes.kubernetes.fields import at, boolean, integer, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,7 +187,10 @@ def missing_reference(state: ClusterState) -> Iterator[Fault]:
 
 
 def _done(template: PodTemplate) -> bool:
+    """Return whether a workload needs no new pods: it is over, or a Job whose pods run."""
     workload = template.workload
+    if workload.kind == "Job" and integer(workload.body, "status", "ready"):
+        return True
     over = any(text(workload.condition(kind), "status") == "True" for kind in ("Complete", "Failed"))
     return over or workload.text("status", "phase") in {"Succeeded", "Failed"}
 

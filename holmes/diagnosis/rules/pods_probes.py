@@ -16,7 +16,7 @@ from holmes.diagnosis.facts.probes import STARTING_GRACES, WORDS, failures, prob
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
-from holmes.kubernetes.fields import at, children, duration, integer, moment, text
+from holmes.kubernetes.fields import at, child, children, duration, integer, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +120,8 @@ def _unready(container: Container, probe: Probe, state: ClusterState, *, startin
         return False
     if container.kind == "init" and not container.sidecar:
         return False
-    if at(container.status, "started") is False:
+    waits = bool(child(container.spec, "startupProbe") or child(container.spec, "lifecycle", "postStart"))
+    if waits and at(container.status, "started") is False:
         return False
     started = moment(text(container.status, "state", "running", "startedAt"))
     since_seconds = state.now - started if started is not None else 0.0

@@ -30,6 +30,10 @@ _LISTENS: Final = re.compile(
     r"|(?<=[\s\"'])(?P<local>127\.0\.0\.1|localhost)?[\"',]{0,2} ?\bport(?:\(s\)|s)?[ :=]{1,2}[\"']?"
     r"(?P<number>\d{2,5}))\b"
 )
+_AS_CLIENT: Final = re.compile(
+    r"(?i)\bconnect\w* to\b|\b(?:refused|failed|unreachable|timed out|cannot|can't|could not)\b"
+)
+"""Words of a line about another server, or about a port that is not open."""
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _MOST_LINES: Final = 2_000
 _MOST_PROOFS: Final = 1
@@ -71,7 +75,7 @@ def _listening(state: ClusterState, pod: ClusterObject) -> Iterator[tuple[int, b
         log = state.logs.get(LogKey(pod=pod.ref, container=name, previous=False), "")
         for line in log.splitlines()[:_MOST_LINES]:
             match = _LISTENS.search(line)
-            if match is not None:
+            if match is not None and not _AS_CLIENT.search(line):
                 local = (match["host"] or match["local"] or "").lower() in _LOOPBACK
                 number = int(match["port"] or match["number"])
                 yield number, local, log_line(pod, name, line.strip(), previous=False)
