@@ -29,6 +29,7 @@ from holmes.triage.intended import (
     replaces_regularly,
     says_outdated,
     stoppable,
+    with_workloads,
 )
 from holmes.triage.log_blame import as_told, blamed, origin_of, with_origin
 from holmes.triage.log_calls import speaks_of_call
@@ -141,6 +142,7 @@ def _by_namespace(named: Named) -> Iterator[Named]:
 
 
 def _of_named(asked: Asked, named: Named) -> FirstLook:
+    named = with_workloads(asked, named)
     found = connections(asked.state, named.objects)
     own = frozenset(ref for each in named.objects for ref in identity(asked.state, each))
     candidates = sorted(_candidates(asked, own, found), key=lambda each: each.rank)
@@ -175,10 +177,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     if old is not None:
         return old
     harming = [each for each in candidates if not is_beside(asked, named, each.incident)]
-    told = (
-        each for each in harming if _is_deliberate(asked, each, own) or _hangs(asked, each) or _is_told(asked, each)
-    )
-    noted = next(told, None)
+    noted = next((each for each in harming if _is_deliberate(asked, each, own) or _hangs(asked, each)), None)
     if noted is not None:
         return with_cause(asked, noted.incident, named, noted.path)
     halted = next((each for each in stoppable(asked, named) if stop_of(each)[0]), None)
@@ -196,11 +195,6 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     upstream = [each for each in others if not harms_only_others(asked.state, asked.question, each, named.objects)]
     look = undelivered(asked, named) or told_by_clients(asked, named) or without_cause(asked, named, upstream)
     return replace(look, notes=(*look.notes, *_noted(candidates)))
-
-
-def _is_told(asked: Asked, candidate: _Candidate) -> bool:
-    """Return whether a note explains the eviction that the question tells of."""
-    return candidate.own and "evicted" in asked.question.symptoms & symptoms_of_text(candidate.incident.title)
 
 
 def _of_old_state(asked: Asked, named: Named) -> FirstLook | None:
@@ -263,7 +257,8 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
     if culprit is not None and culprit.group and candidate.hops <= 1 and all(ref.group for ref in own):
         return asked.question.asks("why")  # the suspended source of a custom resource
     regular = culprit is not None and replaces_regularly(asked, candidate.incident, culprit)
-    wanted = asked.question.asks("why") or is_outdated(asked, candidate.incident) or regular
+    evicted = "evicted" in asked.question.symptoms & symptoms_of_text(candidate.incident.title)
+    wanted = asked.question.asks("why") or is_outdated(asked, candidate.incident) or regular or evicted
     return wanted and candidate.own and bool(about_own) and fits
 
 

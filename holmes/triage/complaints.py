@@ -22,8 +22,9 @@ _STATUS: Final = re.compile(r"(?<![\w.:/-])[45](?:\d\d|xx)s?(?![\w.:/%-])")
 _NO_MORE: Final = re.compile(
     r"\bkein\w{0,2}\b.{0,40}\bmehr\b|\bnicht mehr\b|\bya no\b|\b(?:no longer|no more|any ?more)\b"
     r"|\bn(?:e |').{1,40}\bplus\b"
+    r"|\bnot (?:a|one) single\b|\bkein einzig\w+|\bni un[oa]? sol[oa]\b|\bpas un(?:e)? seule?\b"
 )
-"""Words for what is gone: "no pod is left any more"."""
+"""Words for what is gone: "no pod is left any more", "not a single mail arrives"."""
 _REASON: Final = re.compile(r"[a-z]+(?:backoff|error|killed)|err[a-z]+")
 """A reason of the kubelet, which is a complaint of its own: "web: CreateContainerConfigError"."""
 _LEAST_WORDS: Final = 2

@@ -17,7 +17,8 @@ from holmes.diagnosis.rule_ids import AUTOSCALING, UNHANDLED_INGRESS
 from holmes.kubernetes.fields import integer
 from holmes.kubernetes.kinds import SCALED
 from holmes.triage.states import is_ready
-from holmes.triage.vocabulary import symptoms_of_text, word_list
+from holmes.triage.vocabulary import symptoms_of_text, vocabulary, word_list, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,6 +33,11 @@ _TRACER: Final = re.compile(
     r"(?:(?:OTEL|JAEGER|ZIPKIN|STATSD|DD|ELASTIC_APM|TRACING|TELEMETRY)_[A-Z0-9_]*|SENTRY_DSN|[A-Z0-9_]*_OTLP_[A-Z0-9_]*)="
 )
 """The variable of a tracer. The work of a program does not depend on it."""
+_ANY_TROUBLE: Final = expression(
+    r"\b(?:what|something|anything|nothing|everything)(?:'?s| is| was| has| went| goes| gone| going| could be)* wrong\b"
+    r"|\bwrong with\b|\b(?:goes|going|go|gone|went) wrong\b|\bfalsch (?:mit|an|bei|gelaufen)\b"
+    r"|\b(?:was|etwas|irgendwas) (?:ist |ist da )?falsch\b"
+)
 _BUDGET: Final = "PodDisruptionBudget"
 _OF_BEHAVIOUR: Final = frozenset({"slow", "unreachable"})
 _PER: Final = word_list("per")
@@ -45,14 +51,24 @@ _WITH_PODS: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Pod"}
 
 
 def is_about_results(question: Question) -> bool:
-    """Return whether a question complains about wrong or lost results, which no state of a pod explains."""
-    return not question.symptoms and not word_list("wrong results").isdisjoint(question.words)
+    """Return whether a question complains about wrong or lost results, which no state of a pod explains.
+
+    "What is wrong with web" asks for any trouble.
+    """
+    words = words_of(_ANY_TROUBLE.sub(" ", question.text))
+    return not question.symptoms and not word_list("wrong results").isdisjoint(words)
 
 
 def is_about_behaviour(question: Question) -> bool:
-    """Return whether a question asks for the reason of a behaviour without a common symptom: "why is tax rounded"."""
+    """Return whether a question asks for the reason of a behaviour without a common symptom: "why is tax rounded".
+
+    "Investigate web" and "what happened to web" have no word for a behaviour beside the name.
+    """
+    known = {at for each in question.found for at in range(each.first, each.last + 1)}
+    rest = {at for at, word in enumerate(question.words) if at not in known and not vocabulary().is_ordinary(word)}
+    results = is_about_results(question)
     special = question.asks("why") and not question.symptoms and not question.states
-    return special and (is_about_results(question) or not question.asks("trouble"))
+    return special and (results or (len(rest) > 1 and not question.asks("trouble")))
 
 
 def spares(state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]) -> bool:

@@ -27,7 +27,7 @@ from holmes.triage.log_actors import (
 from holmes.triage.log_calls import OWN, speaks_of_call
 from holmes.triage.log_links import behind_service, name_servers, named_services, own_services
 from holmes.triage.log_queues import idle_consumer, stopped_client
-from holmes.triage.log_reasons import EXPIRED
+from holmes.triage.log_reasons import EXPIRED, old_server
 from holmes.triage.log_servers import (
     SERVER_STATE,
     blamed_server,
@@ -151,6 +151,9 @@ def _to_troubled_server(state: ClusterState, way: Way, named: tuple[ObjectRef, .
 def _to_quiet_server(state: ClusterState, way: Way, service: ObjectRef) -> Way:
     """Return the way to a server that lines name, if something else than its log is against it."""
     blamed, reason = ended_server(state, service, way.last)
+    reason = reason or old_server(state, service, way.last)
+    if blamed is None and reason is not None:
+        return replace(way, culprit=reason.culprit, path=(*way.path, reason.culprit), reason=reason)
     if blamed is None:
         blamed, reason = moved_service(state, service, way.last)
     if blamed is None:

@@ -172,6 +172,24 @@ def _old_host(state: ClusterState, trouble: Trouble) -> Reason | None:
     return Reason(culprit=old.culprit, words=old.words, evidence=(f"{old.culprit}, {old.path}: {old.value}",))
 
 
+def old_server(state: ClusterState, service: ObjectRef, trouble: Trouble) -> Reason | None:
+    """Return the ConfigMap that no longer names a Service which the running containers still call.
+
+    It must have been changed before the trouble began. A Secret could contain the name, too.
+    """
+    spec = template_of(trouble.workload).spec
+    if any(each.kind == "Secret" and each.use != "pull secret" for each in references_of(spec)):
+        return None
+    elsewhere = service.namespace != trouble.workload.namespace
+    host = f"{service.name}.{service.namespace}" if elsewhere else service.name
+    found = (old_host(state, pod, host) for pod in state.pods_of(trouble.workload))
+    old = next((each for each in found if each is not None and each.culprit.kind == "ConfigMap"), None)
+    if old is None or not (moment(old.value) or trouble.group.first) < trouble.group.first:
+        return None
+    words = f"{trouble.workload.ref} still calls {service}, which its settings no longer name: {old.words}"
+    return Reason(culprit=old.culprit, words=words, evidence=(f"{old.culprit}, {old.path}: {old.value}",))
+
+
 def _unset_variable(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return why a variable is not set that the log reports as missing, before or with the trouble."""
     first = trouble.group.first

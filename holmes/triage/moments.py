@@ -72,7 +72,7 @@ _SINCE_WHEN: Final = expression(
     r"|\bdepuis (?:quand|combien|quelle heure)"
 )
 _NOUN: Final = expression(
-    r"\b(?:first|erste[rsn]?|primera?|premiere?"
+    r"\b(?<!since )(?<!seit )(?<!desde )(?<!depuis )(?:first|erste[rsn]?|primera?|premiere?"
     r"|last|latest|most recent|previous|next|letzte[rsn]?|nachste[rsn]?|ultim[oa]|proxim[oa]|dernier|derniere"
     r"|prochaine?)\s+(?:\w+ )?(?:run|execution|restart|crash|kill|oom|end|failure|success|start|scaling|rollout"
     r"|deployment|deploy|release|lauf|neustart|absturz|skalierung|ejecucion|reinicio|caida|arranque|despliegue"

@@ -33,6 +33,12 @@ _TOOL: Final = expression(
     r"|taint|label|annotate|set|expose|autoscale|evict|rollout (?:restart|undo|pause|resume)|upgrade|install|uninstall"
     r"|rollback)\b"
 )
+_UNDERWAY: Final = expression(
+    r"\b(?:i'?m|i am|we'?re|we are|he is|she is|they are) (?:\w+ )?\w+ing\b|\bgerade (?:dabei|am)\b|\bestoy \w+ndo\b"
+    r"|\bkubectl \w+ .{0,40}\b(?:keeps?|hangs?|stuck|retr(?:y|ies|ying)|fails?|failed|refuses?|won't|times? out|waits?"
+    r"|waiting|hangt|scheitert|wartet)\b"
+)
+"""A change that a person makes at this time: "I'm draining worker-3, and it hangs"."""
 _LEADING: Final = expression(
     r"^(?:.*\b(?:i need you to|i want you to|i'd like you to|(?:i|we|you) (?:should|must|need to|have to|want to)|let's"
     r"|lets|let us|go and|please|pls|plz|bitte|por favor|s'il te plait|s'il vous plait|stp|svp"
@@ -75,6 +81,7 @@ def declined(asked: Asked) -> FirstLook | None:
     local = "expose" in question.words and beginnings("own computer").search(question.spoken) is not None
     asks = local or (bool(question.words) and (question.words[0] in _ASKING or _asks_leave(question.words)))
     ending = question.asks("why") and any(each.deleted is not None for each in asked.subject.objects)
+    ending = ending or _UNDERWAY.search(question.text) is not None
     pasted = _TOOL.search(question.text) is not None and not ending  # "kubectl delete cm plan hangs, why?"
     if pasted or (not asks and any(_orders(question))):
         return _without_change(asked)

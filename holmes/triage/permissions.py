@@ -268,7 +268,9 @@ def _resource(asked: Asked, kind: str) -> tuple[str, str, bool]:
 
 def _request(asked: Asked, account: tuple[str, str], verb: str, kind: str) -> Denial:
     resource, group, namespaced = _resource(asked, kind)
-    space = asked.subject.namespaces[0] if asked.subject.namespaces else account[0]
+    # "Can ci from namespace build delete pods in namespace prod": the first one only tells which account is meant.
+    spaces = asked.subject.namespaces
+    space = next((each for each in spaces if each != account[0]), account[0])
     every = (
         *((each.kind, each.name) for each in asked.subject.objects),
         *((m.kind, m.name) for m in asked.subject.missing),
@@ -289,7 +291,9 @@ def _may(asked: Asked, account: ClusterObject, verb: str, kind: str) -> FirstLoo
     reason = reason_of(asked.state, request)
     if reason is not None:
         return fact(asked, f"No: {account.ref} may not {request.request}: {reason.why}.")
-    granted = allowing_binding(asked.state, request)
+    grants, groups = grants_of(asked.state, request), groups_of(account)
+    through_group = next((binding for binding, each, _ in grants if text(each, "name") in groups), None)
+    granted = allowing_binding(asked.state, request) or through_group
     through = f" {granted.ref}{_bound_role(granted)} allows it." if granted is not None else ""
     return fact(asked, f"Yes: {account.ref} may {request.request}.{through}")
 

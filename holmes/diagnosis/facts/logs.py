@@ -148,7 +148,8 @@ _CALM: Final = expression(
 )
 _FRAME: Final = expression(
     r"^(?:\s+at |\s*File \"|\s+[~^]+\s*$|goroutine \d|\t|exit status \d|npm (?:err!|error)|error Command failed"
-    r"|Traceback \(most recent|created by |\s*\.\.\. \d+ more|\[signal |main\.main\(\)|[-=*#\s]*$)",
+    r"|Traceback \(most recent|note: (?:run with|Some details are omitted)|stack backtrace:"
+    r"|created by |\s*\.\.\. \d+ more|\[signal |main\.main\(\)|[-=*#\s]*$)",
     re.IGNORECASE,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,8 @@ class OldHost:
 def old_host(state: ClusterState, pod: ClusterObject, host: str) -> OldHost | None:
     """Return why a pod uses a host that its workload's current settings do not contain, or None."""
     workload = state.workload_of(pod)
-    if workload.ref == pod.ref or any(host in setting.text for setting in settings_of(state, workload)):
+    word = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-])")
+    if workload.ref == pod.ref or any(word.search(setting.text) for setting in settings_of(state, workload)):
         return None
     if workload.boolean("spec", "paused"):
         words = f"the rollout of {workload.ref} is paused (spec.paused), so its pods still have an older template"

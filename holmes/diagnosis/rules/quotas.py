@@ -113,10 +113,11 @@ def blocks_drain(state: ClusterState) -> Iterator[Fault]:
 
 
 def _cordoned_seconds(state: ClusterState, node: ClusterObject) -> float:
-    """Return for how long the node is cordoned, or 0 if it is not, or if the time is unknown."""
-    taints = node.children("spec", "taints") if node.boolean("spec", "unschedulable") else ()
-    times = [moment(text(taint, "timeAdded")) for taint in taints if text(taint, "key") == CORDON_TAINT]
-    return state.now - times[0] if times and times[0] is not None else 0.0
+    """Return for how long the node is cordoned, or its age if the time is unknown, or 0 if it is not."""
+    if not node.boolean("spec", "unschedulable"):
+        return 0.0
+    taints = (each for each in node.children("spec", "taints") if text(each, "key") == CORDON_TAINT)
+    return state.now - next(filter(None, (moment(text(each, "timeAdded")) for each in taints)), node.created)
 
 
 @Row(
