@@ -29,6 +29,7 @@ _NAME: Final = expression(r"^  name: (\".*\")$", re.MULTILINE)
 _LABELS: Final = expression(r"^  labels: (.*)$", re.MULTILINE)
 _PAIR: Final = expression(r"(\w{1,100}|\"(?:[^\"\\]|\\.)*\")=(\"(?:[^\"\\]|\\.)*\")")
 _ANNOTATION: Final = expression(r"^  (summary|description|message): (\".*\")$", re.MULTILINE)
+_VERDICT: Final = re.compile(r"^verdict: ", re.MULTILINE)
 _RESULT_ID: Final = expression(r"\[result ([\w.-]{1,120})\]")
 FIRST_LOOK_NOTE: Final = "first_look"
 SECOND_LOOK_NOTE: Final = "second_look"
@@ -195,7 +196,9 @@ def _outcomes(messages: Sequence[Message]) -> Iterator[SeenLook | str]:
         elif is_user_message(message, "note"):
             noted = _NOTED.match(message.text) if isinstance(message, UserMessage) else None
             if noted is not None and noted["name"] == FIRST_LOOK_NOTE:
-                yield _outcome(noted["text"], _RESULT_ID.match(noted["label"] or ""), failed=False)
+                # A note has no status: a look that failed is the message of its error.
+                failed = _VERDICT.search(noted["text"]) is None
+                yield _outcome(noted["text"], _RESULT_ID.match(noted["label"] or ""), failed=failed)
 
 
 def _outcome(text: str, label: re.Match[str] | None, *, failed: bool) -> SeenLook | str:

@@ -126,7 +126,8 @@ def _without_look(own: Verdict, answer: CheckedAnswer) -> Review:
     draft = answer.draft
     if own.kind in {"healthy", "not_found"} and not draft.citations:
         return _led(answer)
-    if own.kind == "answered" and tells_of_trouble(answer.conversation) and not answer.proven:
+    looked = answer.conversation.look is not None
+    if looked and own.kind == "answered" and tells_of_trouble(answer.conversation) and not answer.proven:
         return _led(answer) if draft.is_final else Review(request=_ASKED_FOR_LINES)
     return Review(text=draft.text, verdict=own)
 
