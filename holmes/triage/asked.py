@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
+from holmes.diagnosis.facts.templates import workloads_behind
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import Ledger
 from holmes.values.first_look import FirstLook
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from holmes.values.findings import DiagnosisReport, Incident, ObjectRef
     from holmes.values.verdicts import VerdictKind
 
+_OF_PODS: Final = frozenset({"crash", "memory", "start", "image", "evicted"})
+"""Symptoms that a Service has only by its pods."""
 _MOST_OTHERS: Final = 8
 _MOST_GAPS: Final = 6
 _MOST_NEIGHBOURS: Final = 12
@@ -144,3 +147,15 @@ def _notes(asked: Asked, named: Named | None) -> Iterator[str]:
     if asked.subject.unknown:
         words = ", ".join(f"`{word}`" for word in asked.subject.unknown)
         yield f"Not understood, and not taken into account: {words}."
+
+
+def with_workloads(asked: Asked, named: Named) -> Named:
+    """Return the named objects with the workloads behind them, if a question says of Services what only pods do.
+
+    "The points service restarts" is about its pods.
+    """
+    of_pods = bool(asked.question.symptoms & _OF_PODS) or "restarting" in asked.question.states
+    if not of_pods or any(each.kind != "Service" for each in named.objects):
+        return named
+    behind = (each for service in named.objects for each in workloads_behind(asked.state, service))
+    return replace(named, objects=(*named.objects, *behind))

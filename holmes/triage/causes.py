@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.rule_ids import FORESEEN_RULES, STUCK_ROLLOUT
 from holmes.kubernetes.fields import moment
-from holmes.triage.asked import is_acute, line_of, look_about, refs_of
+from holmes.triage.asked import is_acute, line_of, look_about, refs_of, with_workloads
 from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.complaints import states_trouble
 from holmes.triage.connections import connections, identity
@@ -29,7 +29,6 @@ from holmes.triage.intended import (
     replaces_regularly,
     says_outdated,
     stoppable,
-    with_workloads,
 )
 from holmes.triage.log_blame import as_told, blamed, origin_of, with_origin
 from holmes.triage.log_calls import speaks_of_call
@@ -339,10 +338,8 @@ def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     if not workloads or asked.subject.unknown:  # an Ingress or a volume has no log that could say anything
         return not workloads
     mine = [each for workload in workloads for each in troubles_of(asked.state, workload)]
-    since = asked.state.now - _LATELY_SECONDS
-    return (
-        any(map(speaks_of_call, mine)) or sum(late_lines(asked.state, each, since) for each in workloads) < _LEAST_LINES
-    )
+    late = sum(late_lines(asked.state, each, asked.state.now - _LATELY_SECONDS) for each in workloads)
+    return any(map(speaks_of_call, mine)) or late < _LEAST_LINES
 
 
 def _lost_server(incident: Incident, services: list[ObjectRef], group: LogGroup) -> bool:

@@ -5,9 +5,11 @@ The complaint decides what is searched. A suspect is named only if it is on the 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.markdown import code
 from holmes.triage.vocabulary import folded, vocabulary, words_of
 from holmes.values.expressions import expression
 
@@ -42,8 +44,8 @@ class Conjecture:
     def note(self, look: FirstLook) -> str:
         """Return what the answer says about the suspects, or an empty string if they are on the way to the cause."""
         told = " ".join((look.summary, look.culprit, *look.chain, *look.evidence, *look.subject))
-        strange = [name for name in self.suspects if name not in told]
-        return f"Nothing shows that {', '.join(f'`{name}`' for name in strange)} has to do with it." if strange else ""
+        strange = [name for name in self.suspects if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told)]
+        return f"No evidence connects {', '.join(map(code, strange))} with this." if strange else ""
 
 
 def without_conjecture(text: str, is_name: Callable[[str], bool]) -> Conjecture:

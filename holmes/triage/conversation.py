@@ -29,7 +29,7 @@ _NAME: Final = expression(r"^  name: (\".*\")$", re.MULTILINE)
 _LABELS: Final = expression(r"^  labels: (.*)$", re.MULTILINE)
 _PAIR: Final = expression(r"(\w{1,100}|\"(?:[^\"\\]|\\.)*\")=(\"(?:[^\"\\]|\\.)*\")")
 _ANNOTATION: Final = expression(r"^  (summary|description|message): (\".*\")$", re.MULTILINE)
-_VERDICT: Final = re.compile(r"^verdict: ", re.MULTILINE)
+_VERDICT: Final = expression(r"^verdict: ", re.MULTILINE)
 _RESULT_ID: Final = expression(r"\[result ([\w.-]{1,120})\]")
 FIRST_LOOK_NOTE: Final = "first_look"
 SECOND_LOOK_NOTE: Final = "second_look"

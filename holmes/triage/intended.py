@@ -6,7 +6,6 @@ A setting that is newer than its process and an end that is over explain only so
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.schedules import interval_seconds
@@ -36,7 +35,6 @@ _WHY_PAUSED: Final = re.compile(
 )
 """A question that asks why something is paused, not whether this is why something else happens."""
 _SOON_SECONDS: Final = 180.0
-_OF_PODS: Final = frozenset({"crash", "memory", "start", "image", "evicted"})
 _LEAST_CHARACTERS: Final = 4
 
 
@@ -131,15 +129,3 @@ def is_scaled(asked: Asked, each: ClusterObject) -> bool:
     return any(
         one.namespace == each.namespace and one.text("spec", "scaleTargetRef", "name") == each.name for one in every
     )
-
-
-def with_workloads(asked: Asked, named: Named) -> Named:
-    """Return the named objects with the workloads behind them, if a question says of Services what only pods do.
-
-    "The points service restarts" is about its pods.
-    """
-    of_pods = bool(asked.question.symptoms & _OF_PODS) or "restarting" in asked.question.states
-    if not of_pods or any(each.kind != "Service" for each in named.objects):
-        return named
-    behind = (each for service in named.objects for each in workloads_behind(asked.state, service))
-    return replace(named, objects=(*named.objects, *behind))

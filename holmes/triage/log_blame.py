@@ -220,11 +220,8 @@ def _needed_by(asked: Asked, incident: Incident, server: ClusterObject) -> LogCa
     first = logged.troubles[0]
     together = first.group.sudden and abs(last.group.first - first.group.first) <= _TOGETHER_SECONDS
     begins = last.group.weight == "kind" and together and first.quote[:_QUOTED] in incident.cause
-    return (
-        logged
-        if (said or begins) and last.workload.ref != server.ref and last.group.weight in {"kind", "error"}
-        else None
-    )
+    fatal = last.workload.ref != server.ref and last.group.weight in {"kind", "error"}
+    return logged if fatal and (said or begins) else None
 
 
 def origin_of(asked: Asked, incident: Incident) -> Incident:

@@ -151,9 +151,9 @@ def _to_troubled_server(state: ClusterState, way: Way, named: tuple[ObjectRef, .
 def _to_quiet_server(state: ClusterState, way: Way, service: ObjectRef) -> Way:
     """Return the way to a server that lines name, if something else than its log is against it."""
     blamed, reason = ended_server(state, service, way.last)
-    reason = reason or old_server(state, service, way.last)
-    if blamed is None and reason is not None:
-        return replace(way, culprit=reason.culprit, path=(*way.path, reason.culprit), reason=reason)
+    old = old_server(state, service, way.last) if blamed is None else None
+    if old is not None:
+        return replace(way, culprit=old.culprit, path=(*way.path, old.culprit), reason=old)
     if blamed is None:
         blamed, reason = moved_service(state, service, way.last)
     if blamed is None:

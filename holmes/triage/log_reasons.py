@@ -110,9 +110,13 @@ def rejected_since_edit(state: ClusterState, trouble: Trouble) -> Reason | None:
 
 
 def _refused_eviction(state: ClusterState, trouble: Trouble) -> Reason | None:
-    """Return the disruption budget of the pod that the lines name, if it allows no eviction."""
+    """Return the disruption budget of the pod that the lines name, if it allows no eviction.
+
+    The lines also name the namespace of the pod, unless it is that of the workload.
+    """
     words = {*_NAME.findall(trouble.group.record)} if "disruption budget" in trouble.group.record else set()
-    for budget in state.of("PodDisruptionBudget") if words else ():
+    spaces = words | {trouble.workload.namespace}
+    for budget in (each for each in state.of("PodDisruptionBudget") if words and each.namespace in spaces):
         pods = state.matched("Pod", budget.namespace, budget.child("spec", "selector"))
         pod = next((each for each in pods if each.name in words), None)
         if pod is not None and not budget.integer("status", "disruptionsAllowed"):
@@ -175,7 +179,7 @@ def _old_host(state: ClusterState, trouble: Trouble) -> Reason | None:
 def old_server(state: ClusterState, service: ObjectRef, trouble: Trouble) -> Reason | None:
     """Return the ConfigMap that no longer names a Service which the running containers still call.
 
-    It must have been changed before the trouble began. A Secret could contain the name, too.
+    It must name another host and have been changed before the trouble began. A Secret could contain the name, too.
     """
     spec = template_of(trouble.workload).spec
     if any(each.kind == "Secret" and each.use != "pull secret" for each in references_of(spec)):
@@ -183,7 +187,8 @@ def old_server(state: ClusterState, service: ObjectRef, trouble: Trouble) -> Rea
     elsewhere = service.namespace != trouble.workload.namespace
     host = f"{service.name}.{service.namespace}" if elsewhere else service.name
     found = (old_host(state, pod, host) for pod in state.pods_of(trouble.workload))
-    old = next((each for each in found if each is not None and each.culprit.kind == "ConfigMap"), None)
+    naming = {named.object for _, named in workload_hosts(state, trouble.workload) if named.object.kind == "ConfigMap"}
+    old = next((each for each in found if each is not None and each.culprit in naming), None)
     if old is None or not (moment(old.value) or trouble.group.first) < trouble.group.first:
         return None
     words = f"{trouble.workload.ref} still calls {service}, which its settings no longer name: {old.words}"

@@ -34,7 +34,9 @@ _TOOL: Final = expression(
     r"|rollback)\b"
 )
 _UNDERWAY: Final = expression(
-    r"\b(?:i'?m|i am|we'?re|we are|he is|she is|they are) (?:\w+ )?\w+ing\b|\bgerade (?:dabei|am)\b|\bestoy \w+ndo\b"
+    r"\b(?:i'?m|i am|we'?re|we are|he is|she is|they are) (?:\w+ )?"
+    r"(?:drain|delet|scal|restart|cordon|evict|patch|apply|upgrad|install|roll|replac|edit|updat|mov)\w*ing\b"
+    r"|\bgerade (?:dabei|am)\b|\bestoy \w+ndo\b"
     r"|\bkubectl \w+ .{0,40}\b(?:keeps?|hangs?|stuck|retr(?:y|ies|ying)|fails?|failed|refuses?|won't|times? out|waits?"
     r"|waiting|hangt|scheitert|wartet)\b"
 )

@@ -132,7 +132,8 @@ def last_end(asked: Asked, named: Named) -> FirstLook | None:
         return replace(look_about(asked, named, "healthy", f"{healthy} {summary}"), evidence=evidence)
     if not caused:
         unknown = asked.question.asks("why")
-        summary = f"{summary} No event, status or last line of its log tells why." if unknown else summary
+        seen = "Neither its status nor its last log line shows" if ended.log else "Its status does not show"
+        summary = f"{summary} {seen} the reason." if unknown else summary
         return look_about(asked, named, "inconclusive" if unknown else "answered", summary)
     look = look_about(asked, named, "cause_found", f"{summary}{together}")
     culprit = node.ref if node is not None else asked.state.workload_of(ended.pod).ref
@@ -166,9 +167,9 @@ def _ended_with_node(asked: Asked, ended: _End) -> ClusterObject | None:
 
 
 def _lost_together(asked: Asked, node: ClusterObject, ended: _End) -> str:
-    events = asked.state.events_of(node, "Rebooted", "Starting")
-    started = any(abs(each.last - ended.at) <= NOW_SECONDS for each in events)
-    why = "was rebooted then" if started else "was then probably rebooted, or its container runtime was restarted"
+    events = asked.state.events_of(node, "Rebooted")
+    rebooted = any(abs(each.last - ended.at) <= NOW_SECONDS for each in events)
+    why = "was rebooted then" if rebooted else "was then probably rebooted, or its container runtime was restarted"
     return f"Containers of other workloads were lost at the same time: {node.ref} {why}."
 
 

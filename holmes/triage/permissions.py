@@ -180,7 +180,9 @@ def _resource_kinds(asked: Asked) -> tuple[str, ...]:
 def _of_account(asked: Asked, account: ClusterObject, verbs: tuple[str, ...], kinds: tuple[str, ...]) -> FirstLook:
     if not verbs or not kinds:
         return _all(asked, account)
-    looks = [_may(asked, account, verb, kind) for kind in kinds for verb in verbs]
+    # "Can ci from namespace build delete pods in namespace prod": the first one only tells which account is meant.
+    spaces = [each for each in asked.subject.namespaces if each != account.namespace] or [account.namespace]
+    looks = [_may(asked, account, verb, kind, space) for space in spaces for kind in kinds for verb in verbs]
     looks.sort(key=lambda look: not look.summary.startswith("No"))
     return replace(looks[0], summary=" ".join(look.summary for look in looks[:MOST_RULES]))
 
@@ -266,11 +268,8 @@ def _resource(asked: Asked, kind: str) -> tuple[str, str, bool]:
     return resource_of(asked.state, name, group), group, True
 
 
-def _request(asked: Asked, account: tuple[str, str], verb: str, kind: str) -> Denial:
+def _request(asked: Asked, account: tuple[str, str], verb: str, kind: str, space: str) -> Denial:
     resource, group, namespaced = _resource(asked, kind)
-    # "Can ci from namespace build delete pods in namespace prod": the first one only tells which account is meant.
-    spaces = asked.subject.namespaces
-    space = next((each for each in spaces if each != account[0]), account[0])
     every = (
         *((each.kind, each.name) for each in asked.subject.objects),
         *((m.kind, m.name) for m in asked.subject.missing),
@@ -286,14 +285,14 @@ def _request(asked: Asked, account: tuple[str, str], verb: str, kind: str) -> De
     )
 
 
-def _may(asked: Asked, account: ClusterObject, verb: str, kind: str) -> FirstLook:
-    request = _request(asked, (account.namespace, account.name), verb, kind)
+def _may(asked: Asked, account: ClusterObject, verb: str, kind: str, space: str) -> FirstLook:
+    request = _request(asked, (account.namespace, account.name), verb, kind, space)
     reason = reason_of(asked.state, request)
     if reason is not None:
         return fact(asked, f"No: {account.ref} may not {request.request}: {reason.why}.")
     grants, groups = grants_of(asked.state, request), groups_of(account)
-    through_group = next((binding for binding, each, _ in grants if text(each, "name") in groups), None)
-    granted = allowing_binding(asked.state, request) or through_group
+    through_group = (binding for binding, each, name in grants if not name and text(each, "name") in groups)
+    granted = allowing_binding(asked.state, request) or next(through_group, None)
     through = f" {granted.ref}{_bound_role(granted)} allows it." if granted is not None else ""
     return fact(asked, f"Yes: {account.ref} may {request.request}.{through}")
 
@@ -352,7 +351,7 @@ def _granted(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield who may do something, where, and through which binding."""
     for space in spaces:
-        request = _request(asked, (space, ""), verb, kind)
+        request = _request(asked, (space, ""), verb, kind, space)
         for binding, subject, only in grants_of(asked.state, replace(request, resource=f"{request.resource}{part}")):
             where = "in the whole cluster" if binding.kind == "ClusterRoleBinding" else f"in namespace {space}"
             yield (

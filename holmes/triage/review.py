@@ -148,7 +148,7 @@ def _of_cause(own: Verdict, answer: CheckedAnswer) -> Review:
             request = _contested(checked.against)
     if request and not draft.is_final:
         return Review(request=request)
-    if request and (checked is None or checked.verdict == "inconclusive" or _answers_fact(answer)):
+    if request and (checked is None or checked.verdict == "inconclusive"):
         return _led(answer)
     return Review(text="\n\n".join((draft.text, *answer.doubts(checked.against if checked else ()))), verdict=own)
 

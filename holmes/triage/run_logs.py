@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Named
     from holmes.values.first_look import FirstLook
 
-_HIDDEN: Final = "exited with code 0, but its log reports {span}"
 _AROUND_SECONDS: Final = 300.0
 _LAST_RECORDS: Final = 3
 _WORKED: Final = expression(
@@ -46,8 +45,8 @@ def failed_run(asked: Asked, named: Named) -> FirstLook | None:
         found = next(_errors(asked, job), None) if job is not None else None
         if job is not None and found is not None:
             key, group = found
-            how = f"failed, and its log reports {group.span}" if is_past(asked) else _HIDDEN.format(span=group.span)
-            summary = f"{job.ref} {how}: {quoted(group.record)}"
+            ended = "failed, and" if is_past(asked) else "exited with code 0, but"
+            summary = f"{job.ref} {ended} its log reports {group.span}: {quoted(group.record)}"
             look = look_about(asked, named, "cause_found", summary)
             evidence = (f"{key.pod}, log of container {key.container}, {group.span}: {quoted(group.record)}",)
             return replace(look, severity="warning", culprit=str(each.ref), evidence=evidence)

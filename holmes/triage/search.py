@@ -281,13 +281,8 @@ class _Search:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if NAME.fullmatch(plain) else ()
             if not objects and kind and not sure:  # "can month-closer jobs create": the kind is another word's
                 objects = self.names.named(plain, "", spaces)
-            noun = not quoted and _is_noun(plain, self.question.written)
-            if (
-                not objects
-                and must_be_name(plain, quoted=quoted, sure=sure)
-                and not noun
-                and not self._describes(index)
-            ):
+            told = self._describes(index) or (not quoted and _is_noun(plain, self.question.written))
+            if not objects and must_be_name(plain, quoted=quoted, sure=sure) and not told:
                 return self._similar(plain, kind, spaces)
             free = not objects and index not in self._known and not self._qualifies(index)
             if free and not self.question.asks("images") and spaces:

@@ -291,6 +291,7 @@ def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
     hangs = rest is not None and state.age_seconds(job) > max(2 * _HOUR, (_SKIPPED_RUNS + 1) * rest)
     if not hangs and sum(event.count for event in events) < _SKIPPED_RUNS:
         return None
+    missed = [event.first for event in events[:1]] + ([job.created + rest] if rest is not None else [])
     return Fault(
         subject=cron.ref,
         title="CronJob waits for its last run to finish",
@@ -303,7 +304,7 @@ def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
         ),
         next_check=f"kubectl -n {cron.namespace} logs job/{job.name} --all-containers --tail=50",
         because=tuple(pod.ref for pod in state.pods_of(job)),
-        since=min((job.created + (rest or 0), *(event.first for event in events[:1] if not rest or event.first))),
+        since=min(filter(None, missed), default=job.created),
     )
 
 

@@ -25,7 +25,7 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("unseen", "questions"): Score(cases=120, verdict_right=118, wholly_right=115, false=0),
     ("unseen", "alerts"): Score(cases=60, verdict_right=54, wholly_right=53, false=0),
     ("development", "questions"): Score(cases=1829, verdict_right=1829, wholly_right=1829, false=0),
-    ("development", "classes"): Score(cases=1713, verdict_right=1662, wholly_right=1649, false=0),
+    ("development", "classes"): Score(cases=1719, verdict_right=1668, wholly_right=1655, false=0),
     ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
 ROLLOUT: Final = Case(
