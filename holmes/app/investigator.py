@@ -133,7 +133,9 @@ async def open_investigator(
 ) -> AsyncIterator[Investigator]:
     """Open an investigator. Leaving the context closes its connections. See `open_assembly`."""
     guards = Guards(approver=approver, redactor=redactor, store=store)
-    toolsets = partial(open_toolsets, settings, redactor=redactor, refresh=refresh_toolsets)
+    toolsets = partial(
+        open_toolsets, settings, redactor=redactor, refresh=refresh_toolsets, asks_llm=settings.asks_llm(None)
+    )
     async with open_assembly(settings, guards, toolsets) as assembly:
         yield assembly.investigator
 

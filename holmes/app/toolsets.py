@@ -110,9 +110,11 @@ async def open_toolsets(
     redactor: Redactor | None = None,
     refresh: bool = False,
     decided: Sequence[ToolsetStatus] | None = None,
+    asks_llm: bool = True,
 ) -> OpenToolsets:
     """Read all toolset files and check which toolsets work. Raises `ConfigError`.
 
+    If `asks_llm` is false, the bundled YAML toolsets are omitted, because only an LLM calls their tools.
     If another process has checked the toolsets, `decided` contains their states, and the checks are skipped.
     """
     variables = process_environment()
@@ -125,6 +127,8 @@ async def open_toolsets(
             overrides_lines=settings.config_lines,
         )
     )
+    if not asks_llm:
+        written = written.without(toolset_files())
     environment = with_choices(settings, tool_environment(variables, written.variable_names))
     logs_config = {
         "timeout_seconds": settings.tools.kubernetes_logs_timeout_seconds,

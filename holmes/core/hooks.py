@@ -6,12 +6,12 @@ runs them.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias, get_args
 
 from annotated_types import Ge, Gt, Le, MinLen
 
+from holmes.values.expressions import expression
 from holmes.values.messages import ToolCallId, user_text
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AUTO_COMPACT_ID = "_auto_compact"
 NOTE_OF_HOOK = "[Hook "
 """The result of a hook, as a note in the conversation, starts with these words."""
-_CALL_ID = re.compile(r"hook-(.+)-\d+")
+_CALL_ID = expression(r"hook-(.+)-\d+")
 _Name: TypeAlias = Annotated[str, MinLen(1)]
 
 

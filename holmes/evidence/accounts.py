@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +20,7 @@ from holmes.evidence.phrases import is_turned, is_unreal, with_keys
 from holmes.evidence.records import plain_key, tokens_of
 from holmes.evidence.sources import canonical_kind
 from holmes.evidence.words import lexicon, said, states_of, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from holmes.evidence.sources import Source
     from holmes.evidence.words import Token
 
-NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[.-][a-z0-9]+)*")
-_PAIR = re.compile(r"([\w./-]+)\s*[:=]\s*\"?([^\"\s]+)\"?")
-_PIECES = re.compile(r"\[?(?:…|\.{3,})\]?|[,;]\s")
+NAME: Final = expression(r"[a-z][a-z0-9]*(?:[.-][a-z0-9]+)*")
+_PAIR = expression(r"([\w./-]+)\s*[:=]\s*\"?([^\"\s]+)\"?")
+_PIECES = expression(r"\[?(?:…|\.{3,})\]?|[,;]\s")
 _TIMES: Final = frozenset({"age", "lastseen", "duration", "startedat", "finishedat", "ago"})
 _GENERIC: Final = frozenset({"reason", "status", "phase", "state", "message", "note", "type"})
-_SENTENCE = re.compile(r"\.(?=\s)")
+_SENTENCE = expression(r"\.(?=\s)")
 _SKIPPED: Final = ("not", "compare", "approximate", "times", "last", "kind", "ago", "later")
 
 

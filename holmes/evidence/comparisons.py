@@ -11,6 +11,7 @@ from holmes.evidence.quantities import quantities_in, seconds_between, seconds_o
 from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, not_found
 from holmes.evidence.trial import Trial
 from holmes.evidence.words import names_of, number_in, said, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from holmes.evidence.records import Record
     from holmes.evidence.words import Token
 
-_COMPLETED = re.compile(r"complet|finish|ended|succeed|abgeschlossen|fertig|terminé|complété|termin")
-_GOES_ON = re.compile(r"running|läuft|tourne|corriendo|ejecut", re.IGNORECASE)
-_TOOK = re.compile(r"took|lasted|need|dauerte|gebraucht|pris|dur[óé]|tardó|necesit", re.IGNORECASE)
+_COMPLETED = expression(r"complet|finish|ended|succeed|abgeschlossen|fertig|terminé|complété|termin")
+_GOES_ON = expression(r"running|läuft|tourne|corriendo|ejecut", re.IGNORECASE)
+_TOOK = expression(r"took|lasted|need|dauerte|gebraucht|pris|dur[óé]|tardó|necesit", re.IGNORECASE)
 _STARTS: Final = ("startedat", "started", "starttime")
 _ENDS: Final = ("finishedat", "finished", "completiontime")
 _MOST_ENTRIES: Final = 12

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.evidence.quantities import count_of, quantities_in
 from holmes.evidence.records import plain_key, tokens_of
 from holmes.evidence.words import State, lexicon, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,9 +35,9 @@ _NOTHING: Final = frozenset(
 _WELL: Final = frozenset(
     ["running", "completed", "complete", "succeeded", "bound", "ready", "active", "deployed", "normal", "info", "debug"]
 )
-_WORD = re.compile(r"[a-z]+(?:-[a-z]+)?")
-_STATUS_CODE = re.compile(r"[1-5]\d\d")
-_RATIO = re.compile(r"(\d+)/(\d+)")
+_WORD = expression(r"[a-z]+(?:-[a-z]+)?")
+_STATUS_CODE = expression(r"[1-5]\d\d")
+_RATIO = expression(r"(\d+)/(\d+)")
 REPLICAS: Final = frozenset({"desired", "replicas", "specreplicas"})
 FREE_TEXT: Final = frozenset({"message", "note", "msg", "error", "err", "description", "changecause"})
 _TOTALS: Final = REPLICAS | {
@@ -44,9 +45,9 @@ _TOTALS: Final = REPLICAS | {
 }  # fmt: skip
 _PARTS_OF_VALUES: Final = frozenset({"current", "total", "percent", "ago"})
 _LISTS: Final = frozenset({"endpoints", "hosts", "roles", "addresses"})
-_PARTS = re.compile(r"\.|\[[\w.-]{0,60}\]")
-_NODE_PORT = re.compile(r":\d{1,5}/")
-_PORT = re.compile(r"\d{1,5}")
+_PARTS = expression(r"\.|\[[\w.-]{0,60}\]")
+_NODE_PORT = expression(r":\d{1,5}/")
+_PORT = expression(r"\d{1,5}")
 _MEASURES: Final[tuple[Dimension, ...]] = ("cpu", "memory")
 RESOURCES: Final = frozenset({"limits", "requests", "cpu", "memory", "storage"})
 _LONGEST_VALUE: Final = 2_000

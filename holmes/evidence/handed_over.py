@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence import result_ids
+from holmes.values.expressions import expression
 from holmes.values.messages import NOTHING_HANDED_OVER, HandedOver, ResultId, Text, UserMessage
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
     from holmes.values.messages import Message
 
-_ID: Final = re.compile(r"\b[0-9a-f]{12,64}\b")
+_ID: Final = expression(r"\b[0-9a-f]{12,64}\b")
 # Text that is not from the user: fenced data in a question, and unsigned client messages, which are quoted.
-_NOT_SAID: Final = re.compile(r"^```.*?^```|^>.*?$", re.MULTILINE | re.DOTALL)
-_REMOVED: Final = re.compile(r"\bstored as results? ([0-9a-f]{12,64})\b")
+_NOT_SAID: Final = expression(r"^```.*?^```|^>.*?$", re.MULTILINE | re.DOTALL)
+_REMOVED: Final = expression(r"\bstored as results? ([0-9a-f]{12,64})\b")
 
 
 class HandedOverSoFar:

@@ -6,12 +6,12 @@ The parser uses a stack of open keys instead of recursion, so its running time i
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.records import Field, Record, parts_of, plain_key
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 Line = tuple[int, str]
 
-_KEY = re.compile(r"(\"[^\"]{1,300}\"|'[^']{1,300}'|[A-Za-z0-9_<./][^:\n]{0,200}?)\s*:(?:\s+|$)")
+_KEY = expression(r"(\"[^\"]{1,300}\"|'[^']{1,300}'|[A-Za-z0-9_<./][^:\n]{0,200}?)\s*:(?:\s+|$)")
 _NAMES_OF_ELEMENTS: Final = ("name", "type", "key", "ip", "host", "path")
 _ELEMENTS_IN_DESCRIPTIONS: Final = frozenset({"containers", "initcontainers", "volumes", "ephemeralcontainers"})
-_RULE = re.compile(r"\s*-{3,}(?:\s+-{3,})*\s*")
-_GAP = re.compile(r"\t|[ ]{2,}")
+_RULE = expression(r"\s*-{3,}(?:\s+-{3,})*\s*")
+_GAP = expression(r"\t|[ ]{2,}")
 _EVENT_COLUMNS: Final = frozenset({"reason", "message"})
 _IGNORED_KEYS: Final = frozenset({"managedfields", "lastappliedconfiguration"})
 _MAX_DEPTH = 40
-_PATH_PARTS = re.compile(r"\.|\[\d{1,6}\]")
-_COUNTED = re.compile(r"\d+ [A-Za-z]+(?: \(\d+ [A-Za-z]+\))?(?: [|/] \d+ [A-Za-z]+){1,8}")
-_PAIRS = re.compile(r"(?<![\w=])#?([a-z]\w{2,30})=(\S{1,60})")
+_PATH_PARTS = expression(r"\.|\[\d{1,6}\]")
+_COUNTED = expression(r"\d+ [A-Za-z]+(?: \(\d+ [A-Za-z]+\))?(?: [|/] \d+ [A-Za-z]+){1,8}")
+_PAIRS = expression(r"(?<![\w=])#?([a-z]\w{2,30})=(\S{1,60})")
 _PAIRED: Final = frozenset({"labels", "annotations", "selector", "nodeselectors"})
-_SETTING = re.compile(r"([A-Za-z][\w.-]{0,80})\s*=\s*(\S.{0,300})")
-_COUNTS = re.compile(r"(\d+) ([A-Za-z]+)")
+_SETTING = expression(r"([A-Za-z][\w.-]{0,80})\s*=\s*(\S.{0,300})")
+_COUNTS = expression(r"(\d+) ([A-Za-z]+)")
 
 
 @dataclass(slots=True, kw_only=True)

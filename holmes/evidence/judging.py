@@ -6,7 +6,6 @@ previous assertion. The subject's record must show the assertion.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +22,7 @@ from holmes.evidence.records import (
     tokens_of,
 )
 from holmes.evidence.words import Assertion, Token, assertions_of, first_thing, names_of, said, states_of, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 from holmes.evidence.readings import Readings
 
 _FEWEST_WORDS: Final = 5
-_SIGNS = re.compile(r"[`\"'()]|[.,:;](?=\s|$)")
+_SIGNS = expression(r"[`\"'()]|[.,:;](?=\s|$)")
 
 
 def judge(statement: str, passages: Sequence[Passage]) -> Judgement:

@@ -26,6 +26,7 @@ from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, tokens_o
 from holmes.evidence.sources import Source, says_it_was_cut
 from holmes.evidence.words import assertions_of
 from holmes.previews import readable_json
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,7 +49,7 @@ _LONGEST_LINE: Final = 20_000
 _CUT_LINE: Final = 200
 _SHORTEST_MOVED: Final = 4
 _LONGEST_ELEMENT: Final = 10
-_EMPTY_LIST = re.compile(r"\s*No resources found")
+_EMPTY_LIST = expression(r"\s*No resources found")
 
 
 class NumberedText:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.records import plain_key, tokens_of
 from holmes.evidence.words import words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from holmes.evidence.records import Record
     from holmes.evidence.words import Token
 
-_ENDING = re.compile(r"(?:ing|ed|es|e|s)$")
-_RATIO = re.compile(r"(\d+) / (\d+)")
+_ENDING = expression(r"(?:ing|ed|es|e|s)$")
+_RATIO = expression(r"(\d+) / (\d+)")
 _SHORTEST_STEMMED: Final = 4
 _BETWEEN: Final = ("", " :", " =", " is", " to", " of")
 _WAYS: Final = ("from", "to", "by")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -23,6 +22,7 @@ from holmes.evidence.sets import judge_set, said_not_found
 from holmes.evidence.sources import canonical_kind
 from holmes.evidence.trial import Trial
 from holmes.evidence.words import Token, first_thing, names_of, said, states_of, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _MAX_TRIED: Final = 200
 _SAME_NAMES: Final = frozenset({"service", "endpoints"})
-_OF_WORKLOAD = re.compile(r"-(?:\d{1,4}|[a-z0-9]{4,5}|[a-z0-9]{4,10}-[a-z0-9]{4,5})")
+_OF_WORKLOAD = expression(r"-(?:\d{1,4}|[a-z0-9]{4,5}|[a-z0-9]{4,10}-[a-z0-9]{4,5})")
 
 
 class Readings:

@@ -6,12 +6,12 @@ cited. The fields and words of a record come only from its own lines.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.evidence.sources import UNKNOWN_SOURCE, canonical_kind
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 Form: TypeAlias = Literal["row", "object", "entry", "event"]
-_TOKEN = re.compile(r"\w+(?:(?:-+|\.(?=\d))\w+)*|[^\w\s\"\\]")
-_JOINTS = re.compile(r" [:=]+(?= )")
-_SURGE = re.compile(r"(\d{1,9}%?) (max unavailable|max surge)")
-_REPEATED = re.compile(r"\(x(\d{1,9}) over (\w{1,20})\)")
-_NODE_PORT = re.compile(r"\d:(\d{1,5})/")
-_AGO = re.compile(r"\d{1,9} \((\w{1,20}) ago\)")
-_PERCENT = re.compile(r"[\w.]{1,30} \((\d{1,9}%)\)")
-_RATIO = re.compile(r"(\d{1,9}%?) ?/ ?(\d{1,9}%?)")
-_NAMED_RATIO = re.compile(r"([A-Za-z][\w./-]{0,80}): ?([^\s,/]{1,30}) ?/ ?([^\s,]{1,30})")
+_TOKEN = expression(r"\w+(?:(?:-+|\.(?=\d))\w+)*|[^\w\s\"\\]")
+_JOINTS = expression(r" [:=]+(?= )")
+_SURGE = expression(r"(\d{1,9}%?) (max unavailable|max surge)")
+_REPEATED = expression(r"\(x(\d{1,9}) over (\w{1,20})\)")
+_NODE_PORT = expression(r"\d:(\d{1,5})/")
+_AGO = expression(r"\d{1,9} \((\w{1,20}) ago\)")
+_PERCENT = expression(r"[\w.]{1,30} \((\d{1,9}%)\)")
+_RATIO = expression(r"(\d{1,9}%?) ?/ ?(\d{1,9}%?)")
+_NAMED_RATIO = expression(r"([A-Za-z][\w./-]{0,80}): ?([^\s,/]{1,30}) ?/ ?([^\s,]{1,30})")
 _LONGEST_COMPOUND: Final = 500
-_PLAIN = re.compile(r"[^a-z0-9%]+")
+_PLAIN = expression(r"[^a-z0-9%]+")
 _MERGED: Final = {
     "livenessprobe": "liveness",
     "readinessprobe": "readiness",

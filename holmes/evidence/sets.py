@@ -6,7 +6,6 @@ the whole result. Only a complete list proves absence.
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from holmes.evidence.comparisons import duration_of, judge_time_between
 from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, not_found
 from holmes.evidence.trial import Trial
 from holmes.evidence.words import Token, names_of, number_in, said, share_token, states_of, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 from holmes.evidence.comparisons import compared, extreme, holds, number_of, total
 from holmes.evidence.sources import canonical_kind
 
-_NOT_FOUND = re.compile(r"([\w.-]+) \"?([\w.:-]+)\"? not found")
-_UNQUOTED = re.compile(r"\"")
+_NOT_FOUND = expression(r"([\w.-]+) \"?([\w.:-]+)\"? not found")
+_UNQUOTED = expression(r"\"")
 _LONGEST_LINE: Final = 2_000
 _MOST_WORK: Final = 20_000
 """Maximum number of tokens multiplied by the number of records. Larger assertions are not judged."""

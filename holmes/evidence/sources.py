@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.words import lexicon
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue
     from holmes.values.messages import ToolCall
 
-_WORD = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|\S+")
+_WORD = expression(r"'[^'\n]*'|\"[^\"\n]*\"|\S+")
 _WITH_VALUE: Final = frozenset({"-n", "--namespace", "-o", "--output", "--context", "--kubeconfig", "--sort-by"})
 _WITHOUT_VALUE: Final = frozenset({"-A", "--all-namespaces", "--no-headers", "--show-labels", "--show-kind"})
 _SELECTORS: Final = frozenset({"-l", "--selector", "--field-selector"})
 _VERBS: Final = frozenset({"get", "describe", "logs", "top", "events"})
 _PLAIN_ARGUMENTS: Final = frozenset({"kind", "name", "namespace", "output", "resource", "object", "what"})
-_CUTS = re.compile(r"(?:head|tail|sed|awk|--limit|--tail|--since|--chunk-size)(?:=.*)?$")
-_CUT = re.compile(
+_CUTS = expression(r"(?:head|tail|sed|awk|--limit|--tail|--since|--chunk-size)(?:=.*)?$")
+_CUT = expression(
     r"showing \d|\d more (?:lines|items|rows)|truncated|\"?continue\"?: \"?[A-Za-z0-9]|remainingItemCount|omitted|"
     r"\(cut|output (?:was )?(?:cut|limited)"
 )
@@ -60,7 +61,7 @@ def canonical_kind(word: str) -> str:
 
     `svc`, `Services` and `service.v1` all name the kind `service`.
     """
-    tags = lexicon().tags([word.partition(".")[0]])
+    tags = lexicon().tags([word.partition(".")[0]]) if word else ()
     return next((concept for category, concept in tags if category == "kind"), "")
 
 

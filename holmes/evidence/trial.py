@@ -6,7 +6,6 @@ adjacent words name. The remaining tokens are doubts.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -18,20 +17,21 @@ from holmes.evidence.phrases import denied_tokens, is_unreal, said_in, stem
 from holmes.evidence.records import plain_key
 from holmes.evidence.sources import canonical_kind
 from holmes.evidence.words import lexicon, states_of, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holmes.evidence.words import Token
 
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL = expression(r"(?<=[a-z])(?=[A-Z])")
 _SAID: Final = frozenset({"evicted", "oom", "killed", "crashed", "terminated", "failed", "error", "warning", "started"})
 _LAST: Final = ("ago", "lastschedule")
 _WITH_OBJECT: Final = ("running", "finished", "succeeded")
 _SHORT: Final = 3
 _OF_OTHERS: Final = frozenset(map(stem, ("create", "get", "kill", "delete", "update", "bind", "binding")))
 _WELL: Final = ("running", "ready", "succeeded", "bound", "available", "active")
-_PORTS = re.compile(r"(\d{1,5})(?::(\d{1,5}))?/(\w{3,4})")
+_PORTS = expression(r"(\d{1,5})(?::(\d{1,5}))?/(\w{3,4})")
 _TRUTHS: Final = ("true", "false", "unknown")
 
 

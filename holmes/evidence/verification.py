@@ -15,7 +15,6 @@ replies are judged again, because a client may have written the replies. The led
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from holmes.evidence.passages import CitedText, NumberedText, judge_cited
 from holmes.evidence.sources import UNKNOWN_SOURCE, Source, source_of
 from holmes.values.errors import HolmesError
 from holmes.values.events import AttemptDiscarded, Citation, TextDelta
+from holmes.values.expressions import expression
 from holmes.values.messages import AssistantMessage, ResultId, Text, ToolMessage, UserMessage
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ _CHECK_TIMEOUT_SECONDS = 5.0
 _MAX_TIMEOUTS = 3
 _MAX_CHECKS = 1_000
 _CACHED_CHARACTERS = 32_000_000
-_ID_IN_NOTE = re.compile(r"\bresults? ([0-9a-f]{12,64})\b")
+_ID_IN_NOTE = expression(r"\bresults? ([0-9a-f]{12,64})\b")
 LEDGER_HEADING: Final = (
     "Claims verified so far, with their evidence (result id and lines; repeat these citations unchanged):"
 )
 _MAX_CITATIONS_OF_A_CLAIM = 5
-_WORD = re.compile(r"\w+")
+_WORD = expression(r"\w+")
 
 
 class CitationVerifier:

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from holmes.kubernetes.fields import matches_map, matches_selector, text_map
 from holmes.kubernetes.kinds import WORKLOADS
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 GapCategory: TypeAlias = Literal["forbidden", "absent", "late", "throttled", "limit", "failed"]
 DEFINITION_KIND: Final = "CustomResourceDefinition"
-LOG_TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ?", re.MULTILINE)
+LOG_TIME: Final = expression(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ?", re.MULTILINE)
 """The time that the kubelet writes before each line of a log."""
 
 

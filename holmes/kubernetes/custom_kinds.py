@@ -6,12 +6,12 @@ come first, so that a limit on time or objects affects the others.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import boolean, child, children, text, texts
 from holmes.kubernetes.kinds import Kind
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.values.json_types import JsonObject, JsonValue
 
-_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+_NAME: Final = expression(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _PROPERTIES: Final = ("schema", "openAPIV3Schema", "properties")
 _LAST: Final = 3
 

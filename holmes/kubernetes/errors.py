@@ -6,15 +6,15 @@ If every request fails, `ClusterUnreachable` is raised instead.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from holmes.kubernetes.fields import text
 from holmes.values.errors import ToolError, masked
+from holmes.values.expressions import expression
 from holmes.values.texts import shortened
 
-_SUBJECT = re.compile(r'User "([^"]+)"')
+_SUBJECT = expression(r'User "([^"]+)"')
 
 
 class ApiError(ToolError):

@@ -8,9 +8,10 @@ scan makes a million checks.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
+
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,7 +127,7 @@ def _holds(expression: JsonObject, labels: Mapping[str, str]) -> bool:
             return False
 
 
-_RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
+_RFC_3339 = expression(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 
 
 def instant(text: str) -> datetime | None:

@@ -5,11 +5,11 @@ The names in a path can come from a model, so a name that could change the path 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
 from holmes.values.errors import ToolError
+from holmes.values.expressions import expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ SCALED: Final = ("Deployment", "StatefulSet", "ReplicaSet")
 """The kinds with a number of replicas."""
 
 
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
+_NAME = expression(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
 
 
 def api_path(

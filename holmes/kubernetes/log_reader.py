@@ -7,13 +7,13 @@ If a log cannot be read, the scan reports why and continues. Users and models se
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.errors import ApiError
 from holmes.kubernetes.kinds import api_path
 from holmes.values.errors import HolmesError
+from holmes.values.expressions import expression
 from holmes.values.findings import NotChecked
 from holmes.values.steps import concurrently
 from holmes.values.texts import without_last_word
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import LogKey
 
 # The kubelet returns this line with status 200 and without a time if the container was already removed.
-_LOG_IS_GONE: Final = re.compile(r"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
+_LOG_IS_GONE: Final = expression(r"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
 
 _FITTING_PERCENT: Final = 70
 """The share of the received lines to request again, because newer lines can be longer."""

@@ -8,12 +8,12 @@ which may be in a sibling field. It is also checked within the whole document.
 from __future__ import annotations
 
 import json
-import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.redaction.names import strength_of
 from holmes.redaction.views import strip_escape_sequences
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 REMOVED: Final = "(REDACTED)"
 _TORN: Final[dict[str, JsonValue]] = {}  # marks JSON that masking broke, and is compared by identity
 # A text without these characters need not be masked alone, because masking the whole document has the same effect.
-_SAYS_MORE_ALONE: Final = re.compile(r"[\s=\"'\\]|:(?![\d/])")
+_SAYS_MORE_ALONE: Final = expression(r"[\s=\"'\\]|:(?![\d/])")
 _SHORTEST_TOKEN: Final = 20
 _LONGEST_REMEMBERED_CHARACTERS: Final = 400
 _NAME_FIELDS: Final = ("name", "key", "field", "property", "option", "parameter")
 _VALUE_FIELDS: Final = frozenset({"value", "values", "val", "default", "content", "stringValue", "plainValue"})
-_OPTION: Final = re.compile(r"-{1,2}[A-Za-z][\w.-]*")
+_OPTION: Final = expression(r"-{1,2}[A-Za-z][\w.-]*")
 
 
 class ObjectMasker:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import quote
 
 from holmes.llm.request_arguments import thinking_tokens
+from holmes.values.expressions import expression
 from holmes.values.model import ModelLimits
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ _DEFAULT_ADDRESSES = {
     "lm_studio": "http://localhost:1234",
     "llamafile": "http://127.0.0.1:8080",
 }
-_NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
+_NUM_CTX = expression(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
 
 
 async def served_window_tokens(config: LitellmModelConfig, facts: ModelFacts) -> int | None:

@@ -13,6 +13,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from holmes.core.hooks import hook_of
+from holmes.values.expressions import expression
 from holmes.values.messages import ToolCall, ToolCallId
 from holmes.values.texts import whole_characters
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from holmes.llm.reply_assembler import RawToolCall
 
-_BLOCK = re.compile(
+_BLOCK = expression(
     r"```(?:json|tool_call|tool|tool_code)?[ \t]*\n(?P<fenced>.*?)```"
     r"|<tool_call>(?P<tagged>.*?)(?P<end></tool_call>|\Z)",
     re.DOTALL,
@@ -29,12 +30,12 @@ _BLOCK = re.compile(
 # Matches text that may precede a call, for example "Let me look at the pods."
 # A reply with more text, or with text after the last call, is an answer.
 # If text begins with a Markdown quotation, list or heading mark, a block after it is not a call.
-_ASIDE = re.compile(r"(?![>*+#-])[^\n.!?]{0,200}[.!?:]?")
-_AFTER_OBJECT = re.compile(r"[\s},;\])`]*")
-_NO_PART_OF_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_ASIDE = expression(r"(?![>*+#-])[^\n.!?]{0,200}[.!?:]?")
+_AFTER_OBJECT = expression(r"[\s},;\])`]*")
+_NO_PART_OF_A_NAME = expression(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
-_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
-_BRACKET = re.compile(r"[\[\]{}]")
+_ESCAPED_HALF = expression(r"\\u[dD][89a-fA-F]")
+_BRACKET = expression(r"[\[\]{}]")
 _REPAIR_LIMIT_CHARACTERS = 200_000  # the total for all tool calls of one reply
 _MAX_DEPTH = 100  # far above the depth of any schema, and within the limits of later parsers
 

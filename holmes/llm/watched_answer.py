@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from holmes.llm.errors import UnusableAnswer, named_status, provider_text
+from holmes.values.expressions import expression
 from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _BEGINNING_BYTES = 16_384
 _DECOMPRESSED_BYTES = 65_536
 _MAX_PLACE_CHARACTERS = 200
-_MARKUP = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_MARKUP = expression(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,12 @@ The tokens of a block are estimated from its characters. Only the composed text 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holmes.previews.excerpts import prefix_that_fits
 from holmes.tokens import utf8_bytes
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from holmes.tokens import TokenCounter
 
 PreviewKind: TypeAlias = Literal["logs", "table", "json", "yaml", "events", "text", "binary"]
-_PIECE = re.compile(r"[A-Za-z]+|[0-9]{1,3}| ?[^\sA-Za-z0-9]+|\n")
-_VOWEL = re.compile("[aeiouAEIOU]")
+_PIECE = expression(r"[A-Za-z]+|[0-9]{1,3}| ?[^\sA-Za-z0-9]+|\n")
+_VOWEL = expression("[aeiouAEIOU]")
 _VOWELS_FROM = 3
 _ROUNDS = 4
 _TIGHTER = 0.9

@@ -5,11 +5,11 @@ Long texts are processed in pieces, so that no call blocks the interpreter for l
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.tokens import utf8_bytes
+from holmes.values.expressions import expression
 from holmes.values.texts import after_placeholder, before_placeholder
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _EXCERPT_CHARACTERS = 1_500
 _AROUND_CHARACTERS = 150
 _MAX_EXCERPTS = 4
 _ALARMING = ("panic", "fatal", "exception", "error", "fail", "refused", "denied", "killed", "out of memory")
-_TERMINAL_CODE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_TERMINAL_CODE = expression(r"\x1b\[[0-9;]*[A-Za-z]")
 DEFAULT_CHARACTERS_PER_TOKEN = 2.5
 _HEAD_SHARE = 0.7
 

@@ -6,7 +6,8 @@ All readers of stored results use this format, so that their line numbers agree.
 from __future__ import annotations
 
 import json
-import re
+
+from holmes.values.expressions import expression
 
 MAX_JSON_VIEW_CHARACTERS = 5_000_000
 _PIECE_CHARACTERS = 65_536
@@ -15,7 +16,7 @@ _DEEPEST = 200
 _MOST_GROWTH = 8
 _MAX_DEPTH = 500
 
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
+_JSON_TOKEN = expression(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 
 
 def is_json(text: str) -> bool:

@@ -8,11 +8,11 @@ If a text is invalid or truncated, the part before the error is read.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holmes.previews.tree import node_path
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from holmes.previews.tree import Location, Node, Tree
@@ -23,8 +23,8 @@ _MAX_DEPTH = 100
 _FIRST_ITEMS = 40
 _FIRST_ITEMS_CHARACTERS = 40_000
 _COUNTED_NUMBERS = 50_000
-_NUMBERS = re.compile(r"[-+.\deE,\s]*,")
-_SPACE = re.compile(r"\s*")
+_NUMBERS = expression(r"[-+.\deE,\s]*,")
+_SPACE = expression(r"\s*")
 
 
 class BrokenJsonError(ValueError):

@@ -6,7 +6,6 @@ Every example is a numbered line of the log. Only long lines are clipped.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,13 @@ from holmes.previews.excerpts import clip_around, without_terminal_codes
 from holmes.previews.log_lines import clock_of
 from holmes.previews.log_patterns import Pattern, read_patterns
 from holmes.previews.severity import ERROR, FATAL, INFO, WARNING, severe_position
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from holmes.previews.log_patterns import LogPatterns
     from holmes.tokens import TokenCounter
 
-_WORD = re.compile(r"[A-Za-z]{2,}")
+_WORD = expression(r"[A-Za-z]{2,}")
 _MAX_BLOCKS = 120
 _MANY = 20
 _LEVEL_NAMES = {FATAL: "fatal", ERROR: "error", WARNING: "warning", INFO: "info"}

@@ -8,7 +8,6 @@ without digits and the letters a to f.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from holmes.previews.json_walk import JsonWalk
 from holmes.previews.severity import badness_of, word_severity
 from holmes.previews.tree import Tree, path_of
 from holmes.previews.yaml_read import YamlReader
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ _MAX_CANDIDATES = 3_000
 _SHOWN = 60
 _FEW = 3
 _MANY_VALUES = 40
-_FAILED_EXIT = re.compile(r"exitCode: [1-9]")
+_FAILED_EXIT = expression(r"exitCode: [1-9]")
 _NAME = "\n    name: "
 _HEADINGS = (
     "Unusual items (path, value, typical values):",

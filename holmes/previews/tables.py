@@ -7,7 +7,6 @@ tag.
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
@@ -17,15 +16,16 @@ from holmes.previews.budget import Block, Layout, StructuredPreview, compose
 from holmes.previews.excerpts import clip_around, lines_in_pieces
 from holmes.previews.log_lines import table_header
 from holmes.previews.severity import Spread, badness_of, image_parts, number_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.tokens import TokenCounter
 
-_HEADER_CELL = re.compile(r"\S+(?: \S+)*")
+_HEADER_CELL = expression(r"\S+(?: \S+)*")
 _BEFORE_A_CELL = {"", " "}
-_GAP = re.compile(r" {2,}|\t")
+_GAP = expression(r" {2,}|\t")
 _MAX_VALUES = 3_000
 _MAX_NUMBERS = 200_000
 _MAX_REMEMBERED = 20_000
@@ -33,11 +33,11 @@ _MAX_TABLES = 60
 _MIN_COUNTS = 3
 _MAX_ODD_ROWS = 60
 _SHOWN_VALUES = 7
-_READY = re.compile(r"(\d+)/(\d+)$")
+_READY = expression(r"(\d+)/(\d+)$")
 _COUNT_COLUMNS = {"DESIRED", "CURRENT", "READY", "UP-TO-DATE", "AVAILABLE", "REPLICAS"}
 _STATUS_COLUMNS = {"STATUS", "PHASE", "STATE", "TYPE", "REASON", "CONDITION", "HEALTH", "HEALTHY", "SYNC", "READY"}
 _NAME_COLUMNS = {"NAME", "AGE", "LAST SEEN", "FIRST SEEN", "MESSAGE", "CREATED AT"}
-_SPACES = re.compile(" {3,}")
+_SPACES = expression(" {3,}")
 _HEADINGS = ("Unusual rows (line number| row <- reason):", "Columns:")
 
 

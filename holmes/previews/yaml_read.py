@@ -6,16 +6,16 @@ invalid documents as far as possible. Only one item at a time is in memory. The 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from holmes.previews.excerpts import lines_in_pieces
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from holmes.previews.tree import Tree
     from holmes.values.json_types import JsonValue
 
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?$")
+_NUMBER = expression(r"-?(?:0|[1-9]\d*)(?:\.\d+)?$")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _MAX_BLOCK_LINES = 60_000
 _MAX_LEVELS = 80

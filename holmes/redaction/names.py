@@ -5,13 +5,13 @@ Splits a name into words, in any naming style.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 from holmes.redaction.kinds import PASSWORD, SECRET, TOKEN
+from holmes.values.expressions import expression
 
 # The certainty that a name marks a secret. `weak` names also name objects (`secret: shop-db`), so their values must
 # look random.
@@ -20,9 +20,9 @@ Strength: TypeAlias = Literal["none", "weak", "strong"]
 # Characters that a name can contain to the left of its keyword.
 NAME_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/"
 
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Names of source files, as in `PasswordEncoder.java:41`.
-_SOURCE_FILE: Final = re.compile(r"\.(?:c|cc|cpp|cs|erl|ex|go|groovy|h|java|jsx?|kt|php|py|rb|rs|scala|swift|tsx?)$")
+_SOURCE_FILE: Final = expression(r"\.(?:c|cc|cpp|cs|erl|ex|go|groovy|h|java|jsx?|kt|php|py|rb|rs|scala|swift|tsx?)$")
 _PASSWORDS: Final = frozenset(
     {
         "contrasena", "contrasenya", "kennwort", "masterauth", "mdp", "motdepasse", "parola", "passcode", "passe",
@@ -67,11 +67,11 @@ _WEAK: Final = frozenset(
         "tokens",
     }
 )
-_COMPOUND: Final = re.compile(
+_COMPOUND: Final = expression(
     r"(?:api|access|private|secret|encryption|signing|master|ssh|auth|shared|account|license|webhook)key"
     r"|auth(?:entication)?token|(?:access|refresh|id|bot|session)token|(?:client|app|shared)secret|dockerc(?:fg|onfigjson)"
 )
-_COMPOUND_PASSWORD: Final = re.compile(r"passw(?:or)?[dt]|kennwort|passphrase|[a-z]{2,}(?:pwd|pass|pw)$")
+_COMPOUND_PASSWORD: Final = expression(r"passw(?:or)?[dt]|kennwort|passphrase|[a-z]{2,}(?:pwd|pass|pw)$")
 _KEY_OWNERS: Final = frozenset(
     {
         "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "cookie", "datadog",

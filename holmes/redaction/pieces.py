@@ -5,10 +5,11 @@ Windows end at line ends if possible. They overlap, so that at least one window 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,11 +21,11 @@ _OVERLAP_CHARACTERS: Final = 8 * 1024
 # Number of characters with unknown context at the start of a window that begins inside a line.
 _BLIND_CHARACTERS: Final = 256
 _STEP_CHARACTERS: Final = 64 * 1024
-_NO_BORDER: Final = re.compile(r"[^\s\"'\\,;}\])<>]*+")
+_NO_BORDER: Final = expression(r"[^\s\"'\\,;}\])<>]*+")
 # Characters that `Window.rare` omits. Most characters of a typical text are among them.
 _NOT_RARE: Final = bytes(sorted(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ$~{*<")))
 # Whitespace characters outside Latin-1, which patterns must also recognise.
-_OTHER_BLANKS: Final = re.compile("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+_OTHER_BLANKS: Final = expression("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 # Every secret name contains one of these words.
 KEYWORDS: Final = (
     "pass", "pw", "secret", "token", "cred", "key", "auth", "psk", "jwt", "dockerc", "cookie", "kennwort", "contrase",

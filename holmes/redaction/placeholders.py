@@ -7,7 +7,6 @@ the secret, so millions of spans fit in memory.
 
 from __future__ import annotations
 
-import re
 from array import array
 from dataclasses import replace
 from hashlib import blake2s
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.redaction.kinds import Masked, kind_of
 from holmes.values.errors import HolmesError
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _FURTHER_LINE: Final = "(REDACTED)"
 _MINIMUM_KEY_BYTES: Final = 16
-_PLACEHOLDER: Final = re.compile(r"\(REDACTED(?::[a-z0-9\-]{1,60}:[0-9a-f]{8})?\)")
+_PLACEHOLDER: Final = expression(r"\(REDACTED(?::[a-z0-9\-]{1,60}:[0-9a-f]{8})?\)")
 _SHARED_START: Final = "(REDACTED"
 _LONGEST: Final = 90
-_ESCAPED_BREAK: Final = re.compile(r"(?:\\+[nrt]|[ \t])+")
+_ESCAPED_BREAK: Final = expression(r"(?:\\+[nrt]|[ \t])+")
 _BUCKET_CHARACTERS: Final = 32 * 1024
 _MOST_SMALL: Final = 2**32
 _NUMBERS: Final = 4

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.kubernetes.fields import boolean, child, children, instant, integer, nanoseconds, text, texts
 from holmes.snapshot.discovery import Discovery, ResourceType
 from holmes.values.errors import ConfigError
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,7 +122,7 @@ def openapi_file(path: str) -> Path:
     return Path(_OPENAPI, f"{path.strip('/').replace('/', '__')}.json")
 
 
-_HALF_CHARACTER: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_HALF_CHARACTER: Final = expression(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

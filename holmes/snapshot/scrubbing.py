@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import LAST_APPLIED, child, children, text_map
@@ -22,6 +21,7 @@ from holmes.kubernetes.one_list import written_fields
 from holmes.redaction.kubernetes_secrets import may_be_shown
 from holmes.redaction.values import looks_random
 from holmes.snapshot.recording import without_timestamp
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Texts are not searched for longer values. These are whole archives (Helm releases), which no other text contains.
 _LONGEST_CHARACTERS: Final = 16 * 1024
 # A value is split at the characters that delimit it in texts such as `user:VALUE@host`, `token=VALUE,` or web tokens.
-_PIECE: Final = re.compile(r"[A-Za-z0-9_+\-!#$%^*~]{12,4096}")
+_PIECE: Final = expression(r"[A-Za-z0-9_+\-!#$%^*~]{12,4096}")
 
 
 class KnownSecrets:

@@ -15,6 +15,7 @@ from holmes.kubernetes.fields import text
 from holmes.snapshot.assembly import Assembly, assemble
 from holmes.snapshot.recording import LogKey, RecordedLog, inside, is_recording, load_recording, parsed_json
 from holmes.values.errors import ConfigError
+from holmes.values.expressions import expression
 from holmes.yaml_documents import YamlError, refuse_deep
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.snapshot.recording import Recording
     from holmes.values.json_types import JsonObject, JsonValue
 
-_MARK: Final = re.compile(rb"^==== (START|END) logs for container (\S+) of pod ([^/\s]+)/(\S+) ====\n", re.MULTILINE)
+_MARK: Final = expression(rb"^==== (START|END) logs for container (\S+) of pod ([^/\s]+)/(\S+) ====\n", re.MULTILINE)
 
 
 def _is_cluster_dump(folder: Path) -> bool:

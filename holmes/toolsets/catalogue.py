@@ -114,6 +114,14 @@ class WrittenCatalogue:
         """Names of the variables in `{{ env.NAME }}` and in `env` prerequisites."""
         return declared_variable_names((*self.entries, *self.python_entries.values()))
 
+    def without(self, files: Iterable[Path]) -> WrittenCatalogue:
+        """Return the catalogue without the YAML toolsets that only these files define."""
+        sources = {str(path) for path in files}
+        entries = (
+            entry for entry in self.entries if {value.document.source for value in entry.keys.values()} - sources
+        )
+        return replace(self, entries=tuple(entries))
+
 
 def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] | None = None) -> WrittenCatalogue:
     """Read and merge the definitions from all files and entry points.

@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.values.errors import ToolError
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from regex import Pattern
@@ -23,10 +24,10 @@ LONGEST_OF_USERS: Final = 10_000
 # Each element of a compiled pattern takes about 270 bytes of memory and one microsecond to compile.
 _MOST_ELEMENTS: Final = 10_000
 
-_UNSUPPORTED: Final = re.compile(r"\(\?#|\(\?[\w-]*[xV][\w-]*[:)]")
-_CALL: Final = re.compile(r"\(\?(?:R|[+-]?\d|&|P[>&])")
+_UNSUPPORTED: Final = expression(r"\(\?#|\(\?[\w-]*[xV][\w-]*[:)]")
+_CALL: Final = expression(r"\(\?(?:R|[+-]?\d|&|P[>&])")
 _POSIX_CLASS: Final = r"\[:\^?(?:alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit):\]"
-_TOKEN: Final = re.compile(
+_TOKEN: Final = expression(
     rf"""
     (?P<set>\[\^?\]?(?:\\.|{_POSIX_CLASS}|(?!\[:)[^\]\\])*\])
     |(?P<broken_set>\[)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from holmes.toolsets.leftovers import VARIABLE, Guard, end_marked, marked, send
 from holmes.values.errors import ToolError
+from holmes.values.expressions import expression
 from holmes.values.texts import without_last_word
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _LARGE_BYTES = 1024 * 1024
 # If the system has a lower hard limit, that limit stays in force, so errors from `ulimit` are ignored.
 _WITH_LIMITS = 'ulimit -c 0; ulimit -d "$1" 2>/dev/null; shift; exec "$@"'
 
-_OUT_OF_MEMORY = re.compile(
+_OUT_OF_MEMORY = expression(
     r"out of memory|cannot allocate|can't allocate|memory exhausted|MemoryError|std::bad_alloc|failed to allocate",
     re.IGNORECASE,
 )

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.evidence import without_markers
 from holmes.triage.proofs import shows_trouble
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from holmes.triage.conversation import Conversation
     from holmes.values.first_look import FirstLook
 
-_STRONG: Final = re.compile(r"[A-Z]+[a-z]+[A-Z]\w+|[A-Z]{2,}[A-Z_]*|[\w.]+[-_/.:]\w[\w.:/-]*|\d{3,}")
-_WEAK: Final = re.compile(r"[^\W\d_]{5,}")
+_STRONG: Final = expression(r"[A-Z]+[a-z]+[A-Z]\w+|[A-Z]{2,}[A-Z_]*|[\w.]+[-_/.:]\w[\w.:/-]*|\d{3,}")
+_WEAK: Final = expression(r"[^\W\d_]{5,}")
 _LEAST_WEAK: Final = 2
 _OF_EVERY_ALERT: Final = frozenset({"alertname", "severity", "summary", "description", "message", "prometheus"})
 _SHORTEST_TERM: Final = 3
-_NUMBER: Final = re.compile(r"(?<![\w.:\[/-])\d+(?:\.\d+)?(?:%|[A-Za-z]{1,3})?(?![\w:\]/-])")
-_TERM: Final = re.compile(r"`([^`\s]+)`")
+_NUMBER: Final = expression(r"(?<![\w.:\[/-])\d+(?:\.\d+)?(?:%|[A-Za-z]{1,3})?(?![\w:\]/-])")
+_TERM: Final = expression(r"`([^`\s]+)`")
 
 
 def names_culprit(cause: str, look: FirstLook) -> bool:

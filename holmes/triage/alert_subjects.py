@@ -8,10 +8,10 @@ are ignored, so that the question contains no untrusted text.
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.values.expressions import expression
 from holmes.values.pod_names import cron_job_of, deployment_of, owners_of_pod
 from holmes.values.texts import shortened
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MOST_KEY_CHARACTERS: Final = 400
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-_NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_NAME = expression(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+_NAMESPACE = expression(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _HEARTBEATS: Final = frozenset({"watchdog", "deadmansswitch", "infoinhibitor", "alwaysfiring"})
 HEARTBEAT: Final = "The alert only shows that alerting works. There is nothing to investigate."
 _EXPORTERS: Final = ("kube-state-metrics", "node-exporter")

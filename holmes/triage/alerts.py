@@ -6,7 +6,6 @@ another system, never gets the cause of another problem.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -24,6 +23,7 @@ from holmes.triage.question import parse_question
 from holmes.triage.states import is_ready
 from holmes.triage.subjects import Named, Subject
 from holmes.triage.vocabulary import symptoms_of_text, word_list
+from holmes.values.expressions import expression
 from holmes.values.first_look import FirstLook
 
 if TYPE_CHECKING:
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from holmes.triage.alert_subjects import Subject as AlertSubject
     from holmes.triage.names import Names
 
-_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORDS: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _OF_OBJECTS: Final = word_list("alerts of objects")
 _SPECIFIC: Final = word_list("alerts of one mechanism")
-_PLAIN: Final = re.compile(r"(?<![\w/-])[a-z]{3,20}(?![\w/-])")
+_PLAIN: Final = expression(r"(?<![\w/-])[a-z]{3,20}(?![\w/-])")
 """Words that are not part of a name or path."""
 """Words in names of alerts about one mechanism. Only a cause with the same symptom explains them."""
-_OVER: Final = re.compile(
+_OVER: Final = expression(
     r"(?i)(?:pod|deployment|statefulset|daemonset|replica|container|job|node|workload|app|service).{0,20}(?:not.?ready|unready"
     r"|mismatch|rollout.?stuck|not.?rolled.?out|waiting|failed|not.?completed|not.?scheduled|misscheduled|unavailable"
     r"|pending|image.?pull|down)$"
 )
 """Names of alerts whose condition is the state of an object. If the object is well, the alert is over."""
-_OF_NODES: Final = re.compile(r"^(?:Kube)?(?:Node|Host|Kubelet|Machine)")
+_OF_NODES: Final = expression(r"^(?:Kube)?(?:Node|Host|Kubelet|Machine)")
 _KINDS: Final = {kind.name.lower(): kind.name for kind in KINDS}
 _OWNERS: Final = {
     "Pod": ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "ReplicaSet"),

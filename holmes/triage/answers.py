@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.triage.facts import MOST_ROWS
 from holmes.triage.markdown import code, counted, fenced, plain, table
+from holmes.values.expressions import expression
 from holmes.values.verdicts import VERDICT_WORDS
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ _LINE_CHARACTERS: Final = 300
 _MOST_OTHERS: Final = 2
 """The other incidents that an answer names, if it is about a namespace or the whole cluster."""
 _QUOTE_CHARACTERS: Final = 20
-_CONDITION: Final = re.compile(r"\.conditions\[type=(?P<type>\w+)\]\.(?:status|reason): ")
-_TIMES: Final = re.compile(r", (?:once|\d+ times)(?: (?:at|from) \S+(?: to \S+)?)?$")
-_QUOTED: Final = re.compile(r"`([^`]+)`")
+_CONDITION: Final = expression(r"\.conditions\[type=(?P<type>\w+)\]\.(?:status|reason): ")
+_TIMES: Final = expression(r", (?:once|\d+ times)(?: (?:at|from) \S+(?: to \S+)?)?$")
+_QUOTED: Final = expression(r"`([^`]+)`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

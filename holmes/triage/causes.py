@@ -45,6 +45,7 @@ from holmes.triage.states import is_ready, stop_of
 from holmes.triage.suspicions import is_denied
 from holmes.triage.told_by_clients import told_by_clients
 from holmes.triage.vocabulary import symptoms_of_text, word_list
+from holmes.values.expressions import expression
 from holmes.values.findings import SEVERITIES
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ _UPSTREAM: Final = frozenset({
     "ClusterRoleBinding", "EndpointSlice", "IngressClass",
 })  # fmt: skip
 """Kinds whose faults can harm an object that itself looks healthy. Faults of others show in the object's own state."""
-_NO_SUCH_NAME: Final = re.compile(r"(?i)\bno such host\b|\bNXDOMAIN\b|\bENOTFOUND\b")
+_NO_SUCH_NAME: Final = expression(r"(?i)\bno such host\b|\bNXDOMAIN\b|\bENOTFOUND\b")
 """The answer of a name server that works: the name does not exist."""
 _SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "EndpointSlice"})
 _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})

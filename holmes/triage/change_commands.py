@@ -5,7 +5,6 @@ A change without a command in this module, or without its values in the question
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,7 @@ from holmes.kubernetes.fields import children, text
 from holmes.kubernetes.kinds import SCALED
 from holmes.triage.filters import pod_spec
 from holmes.triage.vocabulary import beginnings
+from holmes.values.expressions import expression
 from holmes.values.fixes import namespace_option, resource_path
 
 if TYPE_CHECKING:
@@ -37,15 +37,15 @@ _NUMBER_WORDS: Final = {
 }  # fmt: skip
 _UNDONE: Final = ("cordon", "suspend", "labelling", "annotating")
 """Changes that a removal turns into their opposite: "remove the label"."""
-_REPLICAS: Final = re.compile(
+_REPLICAS: Final = expression(
     rf"\b(?:to|auf|a|to exactly|replicas?=?|=|x)\s*(?P<to>\d{{1,4}}|{'|'.join(_NUMBER_WORDS)})\b"
     r"|\b(?P<of>\d{1,4})\s*(?:replicas?|repliken|replikas?|pods?|instan\w+)\b"
 )
-_AMOUNT: Final = re.compile(r"\b\d+(?:\.\d+)?\s?(?:[kmgt]i?b?|m|cores?|cpus?)?\b")
-_QUANTITY: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s?(?P<unit>[kmgt]i?b?|m|cores?|cpus?)?$")
-_IMAGE: Final = re.compile(r"(?<!\S)(?:[\w.-]+(?::\d+)?/)*[\w./-]+:[\w.-]+(?!\S)")
-_REVISION: Final = re.compile(r"\brevision (\d{1,6})\b|\brev (\d{1,6})\b")
-_SETTING: Final = re.compile(
+_AMOUNT: Final = expression(r"\b\d+(?:\.\d+)?\s?(?:[kmgt]i?b?|m|cores?|cpus?)?\b")
+_QUANTITY: Final = expression(r"(?P<number>\d+(?:\.\d+)?)\s?(?P<unit>[kmgt]i?b?|m|cores?|cpus?)?$")
+_IMAGE: Final = expression(r"(?<!\S)(?:[\w.-]+(?::\d+)?/)*[\w./-]+:[\w.-]+(?!\S)")
+_REVISION: Final = expression(r"\brevision (\d{1,6})\b|\brev (\d{1,6})\b")
+_SETTING: Final = expression(
     r"\b(?P<key>[A-Z][A-Z0-9_]{1,60})\b(?:\s?=\s?| (?:to|auf|a|à|en) )(?P<value>[\w.:/@-]{1,120})"
 )
 

@@ -11,6 +11,7 @@ from holmes.triage.conversation import SHOWN
 from holmes.triage.markdown import code, sentence
 from holmes.triage.proofs import Known, invented, proofs, shows_something
 from holmes.triage.verdicts import causes_in
+from holmes.values.expressions import expression
 from holmes.values.messages import AssistantMessage, ToolMessage
 from holmes.values.texts import shortened
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _CLAIM_CHARACTERS: Final = 600
 _MOST_SHOWN: Final = 4
 _MOST_NAMES: Final = 3
-_COMMANDS: Final = re.compile(r"^```[^`]*^```|^.*\b(?:kubectl|helm) .*$", re.MULTILINE)
+_COMMANDS: Final = expression(r"^```[^`]*^```|^.*\b(?:kubectl|helm) .*$", re.MULTILINE)
 _ASKED_FOR_EVIDENCE: Final = (
     "Your answer names a cause, but no result that it cites proves it. Cite the lines that prove it, call a tool that "
     "shows them, or answer `**Cause not found:**` and state what you checked."

@@ -6,26 +6,26 @@ else, but "how many pods does it have" does.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.periods import period_of
 from holmes.triage.vocabulary import sightings, symptoms_in, vocabulary, word_list, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-_CLAUSE: Final = re.compile(r"[.,;!?()\n]+(?:\s|$)|:\s|\s(?:[-\u2013\u2014]|&)\s")
-_STATUS: Final = re.compile(r"(?<![\w.:/-])[45](?:\d\d|xx)s?(?![\w.:/%-])")
-_NO_MORE: Final = re.compile(
+_CLAUSE: Final = expression(r"[.,;!?()\n]+(?:\s|$)|:\s|\s(?:[-\u2013\u2014]|&)\s")
+_STATUS: Final = expression(r"(?<![\w.:/-])[45](?:\d\d|xx)s?(?![\w.:/%-])")
+_NO_MORE: Final = expression(
     r"\bkein\w{0,2}\b.{0,40}\bmehr\b|\bnicht mehr\b|\bya no\b|\b(?:no longer|no more|any ?more)\b"
     r"|\bn(?:e |').{1,40}\bplus\b"
     r"|\bnot (?:a|one) single\b|\bkein einzig\w+|\bni un[oa]? sol[oa]\b|\bpas un(?:e)? seule?\b"
 )
 """Words for what is gone: "no pod is left any more", "not a single mail arrives"."""
-_REASON: Final = re.compile(r"[a-z]+(?:backoff|error|killed)|err[a-z]+")
+_REASON: Final = expression(r"[a-z]+(?:backoff|error|killed)|err[a-z]+")
 """A reason of the kubelet, which is a complaint of its own: "web: CreateContainerConfigError"."""
 _LEAST_WORDS: Final = 2
 _LEADING: Final = 3

@@ -7,7 +7,6 @@ volume of gitea".
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ from holmes.triage.connections import connections, identity
 from holmes.triage.names import is_of, is_product, names_of
 from holmes.triage.subjects import Named
 from holmes.triage.vocabulary import Sighting, vocabulary
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +36,8 @@ _ASKS_FOR: Final = frozenset({"get", "list", "describe", "show", "kubectl"})
 _COMPOUND: Final = 2
 _LONGEST: Final = 4
 _LEAST_ENDING: Final = 4
-_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+")
-_COMPANY: Final = re.compile(r"(?:proj|cd|hq|labs)$")
+_PARTS: Final = expression(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+")
+_COMPANY: Final = expression(r"(?:proj|cd|hq|labs)$")
 _SHARED_DOMAINS: Final = frozenset({"k8s", "x-k8s", "kubernetes", "github", "coreos", "openshift"})
 """Domains that many products share."""
 _MOST_HOPS: Final = 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from holmes.triage.ledger import PartSense
     from holmes.values.json_types import JsonValue
 
-KEY_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+KEY_PARTS: Final = expression(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _HAVING: Final = word_list("having")
 _DETERMINERS: Final = word_list("determiners")
 _USED: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",

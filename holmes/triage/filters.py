@@ -5,7 +5,6 @@ Each filter takes its parts of the question from the ledger, so that a part with
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,7 @@ from holmes.triage.asked import refs_of
 from holmes.triage.names import plain_value
 from holmes.triage.states import crashed, lives, restarts, state_test
 from holmes.triage.vocabulary import beginnings, vocabulary, word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
-_PORT: Final = re.compile(r"\b(?:(?:node|host)?[ -]?(?:port|puerto)|puerto del host|port d'hote) (\d{2,5})\b")
+_PORT: Final = expression(r"\b(?:(?:node|host)?[ -]?(?:port|puerto)|puerto del host|port d'hote) (\d{2,5})\b")
 _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
 _RUN: Final = word_list("present runs")
 _PLACES: Final = word_list("running places")

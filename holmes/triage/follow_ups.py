@@ -6,7 +6,6 @@ narrows the objects of the question before. Every other question only takes over
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +20,7 @@ from holmes.triage.spelling import spelled, with_whole_names
 from holmes.triage.subjects import Named
 from holmes.triage.suspicions import asks_for_things
 from holmes.triage.vocabulary import folded, vocabulary, word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.subjects import Subject
 
-_TOKEN: Final = re.compile(r"[\w./:@-]*[\w@]")
+_TOKEN: Final = expression(r"[\w./:@-]*[\w@]")
 _CONTINUING: Final = word_list("continuing")
 _LISTED: Final = word_list("listed before")
 _NARROWING: Final = word_list("narrowing")

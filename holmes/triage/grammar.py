@@ -6,10 +6,10 @@ before the release" do not.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
 
-NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+NAME: Final = expression(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 """A word that can be the name of an object."""
 _LINKING: Final = word_list("linking")
 _TEMPORAL: Final = word_list("temporal")

@@ -5,7 +5,6 @@ A rollout whose new pods never start does not make the old pods slow, and a budg
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.values.findings import Incident, ObjectRef
 
-_TRACER: Final = re.compile(
+_TRACER: Final = expression(
     r"(?:(?:OTEL|JAEGER|ZIPKIN|STATSD|DD|ELASTIC_APM|TRACING|TELEMETRY)_[A-Z0-9_]*|SENTRY_DSN|[A-Z0-9_]*_OTLP_[A-Z0-9_]*)="
 )
 """The variable of a tracer. The work of a program does not depend on it."""

@@ -18,6 +18,7 @@ from holmes.triage.past import is_past
 from holmes.triage.states import is_ready
 from holmes.triage.suspicions import fits_rhythm
 from holmes.triage.vocabulary import word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _OF_STOPS: Final = frozenset({"start", "unreachable", "scaling", "rollout", "job", "crash", "ready"})
 """Symptoms that an object can have because it was stopped on purpose."""
-_WHY_PAUSED: Final = re.compile(
+_WHY_PAUSED: Final = expression(
     r"\b(?:why|warum|wieso|weshalb|por que|pourquoi)\b"
     r"(?:(?:(?!\b(?:while|when|although|though|since|wahrend|obwohl|mientras|aunque|pendant|alors)\b).)*\bpaus|[\W\d]*$)"
 )

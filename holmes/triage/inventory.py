@@ -6,7 +6,6 @@ answer gives no number.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -26,6 +25,7 @@ from holmes.triage.markdown import counted
 from holmes.triage.selection import select
 from holmes.triage.states import is_ready, restarts
 from holmes.triage.vocabulary import word_list
+from holmes.values.expressions import expression
 from holmes.values.texts import plural
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from holmes.triage.selection import Selection
     from holmes.values.first_look import FirstLook, Table
 
-_GROUPING: Final = re.compile(
+_GROUPING: Final = expression(
     r"\b(?:per|by|pro|je|por|par|(?:for|on|in|does|do|hat|tiene|a) (?:each|every|jede[rs]?|cada|chaque)) "
     r"(?:cada |chaque )?([a-z0-9./-]+)"
 )
@@ -52,7 +52,7 @@ _SAME: Final = {
 }
 _LEAST_OWNERS: Final = 2
 _GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
-_RESTARTS: Final = re.compile(
+_RESTARTS: Final = expression(
     r"\bhow often\b|\bhow many times\b|\bwie oft\b|\bcuantas veces\b|\bcombien de fois\b"
     r"|(?P<noun>\b(?:number|count|total|sum|how many|wie viele|anzahl|zahl|summe|cuantos|numero|suma|combien|nombre"
     r"|somme) (?:of |de |d'|der |von |des |all |aller |los |les )*(?:container |pod )?"

@@ -6,12 +6,12 @@ claim if parts are left over, or if a kind that it needs was not read.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.grammar import counts_told, qualifies
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,8 +28,8 @@ _WEIGHTY: Final = frozenset({
 """Concepts that change what a number or a list means."""
 _OF_FIELDS: Final = frozenset({"settings", "resources", "replicas"})
 _HAVING: Final = word_list("having")
-_NUMBER: Final = re.compile(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")
-_CODE: Final = re.compile(
+_NUMBER: Final = expression(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")
+_CODE: Final = expression(
     r"\b(?:exit|return|status|error|http|fehler|estado|salida|sortie|retour|codes?|codigo)(?:[ -](?:code|status))?"
     r"[ :=]*$"
 )

@@ -26,6 +26,7 @@ from holmes.triage.log_links import behind_service, own_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
 from holmes.triage.recent_changes import changes_of, shares_identifier, told_change
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,49 +44,49 @@ CONTENDED: Final[frozenset[LineKind | None]] = frozenset({
 })  # fmt: skip
 """Kinds of trouble of a server that one of its clients can cause."""
 _CREDENTIALS: Final = CREDENTIALS - {"tls"}
-_PATH_PART: Final = re.compile(r"(?<![\w:/-])([a-z_][\w-]{4,60})(?=/)")
-_INDEX: Final = re.compile(r"(?i)\bindex(?: concurrently)?(?: if exists)? [`\"']?(\w+(?:\.\w+)?)")
-_DROPPED: Final = re.compile(r"(?i)\b(?:drop(?:s|ped|ping)?|remov(?:e[ds]?|ing)|delet(?:e[ds]?|ing))\b")
+_PATH_PART: Final = expression(r"(?<![\w:/-])([a-z_][\w-]{4,60})(?=/)")
+_INDEX: Final = expression(r"(?i)\bindex(?: concurrently)?(?: if exists)? [`\"']?(\w+(?:\.\w+)?)")
+_DROPPED: Final = expression(r"(?i)\b(?:drop(?:s|ped|ping)?|remov(?:e[ds]?|ing)|delet(?:e[ds]?|ing))\b")
 _INDEX_PARTS: Final = frozenset({"idx", "ix", "index", "key", "by", "on", "public", "btree", "gin", "uq"})
-_QUERY_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_ALTERED: Final = re.compile(
+_QUERY_WORD: Final = expression(r"[A-Za-z][A-Za-z0-9]*")
+_ALTERED: Final = expression(
     r"(?i)\b(?:drop(?:ped|ping)?|alter(?:ed|ing)?|renam(?:e|ed|ing)|truncat(?:e|ed|ing)|delet(?:e|ed|ing)|revok(?:e|ed|ing)"
     r"|migrat(?:e|ed|ing)|upgrad(?:e|ed|ing)|replac(?:e|ed|ing)|mov(?:e|ed|ing)|remov(?:e|ed|ing)|lock(?:ed|ing)?"
     r"|flush(?:ed|ing|all|db)?|purg(?:e|ed|ing)|clear(?:ed|ing)|emptied|wip(?:e|ed|ing)|evict(?:ed|ing)?)\b"
 )
 """Words about a change of data or of a schema."""
-_COPIES: Final = re.compile(r"(?i)\b(?:dumps?|backups?|archives?|archived|snapshots?|copy|copies|files?|logs?)\b")
+_COPIES: Final = expression(r"(?i)\b(?:dumps?|backups?|archives?|archived|snapshots?|copy|copies|files?|logs?)\b")
 """Words about copies of data. A change of a copy does not change the data itself."""
-_LOADED: Final = re.compile(
+_LOADED: Final = expression(
     r"(?i)\block(?:s|ed|ing)?\b|\bholds?\b|\bholding\b|\brate.?limit|\btoo many\b|\bshed\b|\boverload|\bin-?flight\b"
     r"|\bsaturat|\bbusy\b|\bbacklog\b|\bthrottl|\bqueue\b|\bslots?\b|\bquota\b|\blimit\b|\bslow\b|\bblocked\b"
 )
-_BURDEN: Final = re.compile(
+_BURDEN: Final = expression(
     rf"{_LOADED.pattern}|(?<![\w-])(?:statement|quer(?:y|ies)|scan(?:s|ned|ning)?|bulk|transactions?)(?![\w-])"
     r"|\b\d+ (?:rows|keys|messages|requests|streams|connections|bytes|[KMG]i?B)\b"
 )
 """Words about what a client asks of a server."""
-_HOLDS: Final = re.compile(
+_HOLDS: Final = expression(
     r"(?i)\b(?:hold(?:s|er|ing|ers)?|held|owner|owned|blocked by|locked by|taken by|acquired by)\b"
 )
 """Words before the one who has a lock."""
-_WAITS: Final = re.compile(
+_WAITS: Final = expression(
     r"(?i)\bwait(?:s|ed|ing)?\b|\btime(?:d )?-?outs?\b|\bcancel\w*|\bdeadlock|\bcould not\b|\bfail\w*"
 )
 """Words about the one who does not get a lock."""
-_REJECTED: Final = re.compile(r"(?i)\b40[13]\b|\breject|\bdenied\b|\bunauthori[sz]ed|\bexpired?\b")
-_NAME: Final = re.compile(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")
-_AMOUNT: Final = re.compile(
+_REJECTED: Final = expression(r"(?i)\b40[13]\b|\breject|\bdenied\b|\bunauthori[sz]ed|\bexpired?\b")
+_NAME: Final = expression(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")
+_AMOUNT: Final = expression(
     r"(?<![\w./-])([A-Za-z0-9][\w-]{1,62})[\"']?(?:\s?[:=(]\s?\"?|\s)(\d{1,12}(?:\.\d{1,6})?)(?!\w|\.\d)"
 )
 """The amount of a client, for example the number of its requests or its share of them."""
-_OF_CLIENT: Final = re.compile(r"^(?:client|caller|user|by|from)-")
-_SHARE: Final = re.compile(r"(?i)\b(?:shares?|load|traffic|requests?|usage)\b")
-_NO_SHARE: Final = re.compile(r"(?i)(?:\b|_)(?:hits?|ratios?|success|accept\w*|health|latency|scores?|rates?)(?:\b|_)")
-_GENERATED: Final = re.compile(r"(?:-[a-z]?\d[\w]*)+$")
+_OF_CLIENT: Final = expression(r"^(?:client|caller|user|by|from)-")
+_SHARE: Final = expression(r"(?i)\b(?:shares?|load|traffic|requests?|usage)\b")
+_NO_SHARE: Final = expression(r"(?i)(?:\b|_)(?:hits?|ratios?|success|accept\w*|health|latency|scores?|rates?)(?:\b|_)")
+_GENERATED: Final = expression(r"(?:-[a-z]?\d[\w]*)+$")
 """The part of a Job's name that differs for each run."""
-_ADDRESS: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
-_PROCESS: Final = re.compile(
+_ADDRESS: Final = expression(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
+_PROCESS: Final = expression(
     r"(?i)\b(?:process|pid|thread|session|transaction|holder|blocked by|holding)\D{0,24}(\d{2,12})\b"
 )
 _WORKLOADS: Final = ("CronJob", "Job", "Deployment", "StatefulSet", "DaemonSet")

@@ -33,6 +33,7 @@ from holmes.triage.points import number_of
 from holmes.triage.vocabulary import beginnings, folded, word_list
 from holmes.values.durations import UNIT_SECONDS
 from holmes.values.errors import masked
+from holmes.values.expressions import expression
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -47,35 +48,35 @@ if TYPE_CHECKING:
 
 _SHOWN_CHARACTERS: Final = 240
 _KEYS: Final = 10
-_FEW: Final = re.compile(
+_FEW: Final = expression(
     r"\b(?P<first>first|erste[n]?|primer[oa]?s?|premier(?:e|s|es)?)\b"
     r"|\b(?:last|latest|newest|letzte[nr]?|ultim[oa]s?|dernier(?:e|s|es)?)\b"
 )
-_NUMBER: Final = re.compile(
+_NUMBER: Final = expression(
     r"\b(?:first|last|latest|ersten|letzten|primer[oa]s|ultim[oa]s|premiere?s|derniere?s) (\d{1,3}"
     r"|two|three|four|five|ten|zwei|drei|vier|funf|zehn|dos|tres|cuatro|cinco|diez|deux|trois|quatre|cinq|dix)\b"
     r"(?! ?(?:s|m|h|d|min|sec|hour|day|stund|tag|hora|dia|heure|jour)\w*)"
     r"|\b(?:les|los|las) (\d{1,3}) (?:dernier|premier|ultim|primer)"
 )
-_PER: Final = re.compile(
+_PER: Final = expression(
     r"\b(?:per|by|pro|je|por|par|(?:for |in |on )?(?:each|every|jede[rn]?|cada|chaque)) (?:each |every |cada |chaque )?"
     r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|nivel|niveau|stufe|severity|status|code)s?\b"
 )
 _LEVEL_WORDS: Final = ("level", "nivel", "niveau", "stufe", "severity")
 _COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
 _SHOWN: Final = word_list("showing")
-_ONE: Final = re.compile(
+_ONE: Final = expression(
     r"\b(?:first|last|latest|newest|erste[nr]?|letzte[nr]?|primera?|ultim[oa]|premiere?|derniere?) (?:log )?"
     r"(?:line|error|warning|entry|zeile|fehler|warnung|linea|error|ligne|erreur)\b"
 )
-_WHICH_POD: Final = re.compile(r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b")
+_WHICH_POD: Final = expression(r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b")
 _REQUESTS: Final = word_list("requests in logs")
-_OCCURS: Final = re.compile(
+_OCCURS: Final = expression(
     r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
     r"|(?<!\S)/[a-z][\w./-]*"
 )
 """Only logs can count these: HTTP statuses, errors, and paths."""
-_DISTINCT: Final = re.compile(
+_DISTINCT: Final = expression(
     r"\b(?:distinct|unique|different|verschiedene[nr]?|unterschiedliche[nr]?|eindeutige[nr]?|distint[oa]s|diferentes"
     r"|unic[oa]s|differente?s|distincte?s|uniques)\b"
 )

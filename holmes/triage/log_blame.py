@@ -24,6 +24,7 @@ from holmes.triage.log_reasons import EXPIRED
 from holmes.triage.names import names_of
 from holmes.triage.past import was_there
 from holmes.triage.vocabulary import symptoms_of_text
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from holmes.values.findings import Incident
     from holmes.values.first_look import FirstLook
 
-_WORDS: Final = re.compile(r"[a-z]{3,}")
+_WORDS: Final = expression(r"[a-z]{3,}")
 _ORDINARY: Final = frozenset(
     {"api", "key", "password", "token", "secret", "auth", "user", "credentials", "url", "host"}
 )
@@ -46,11 +47,11 @@ _SEVERAL: Final = 2
 _SERVERS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service"})
 _OF_LOAD: Final = frozenset({"memory", "ready"})
 """Symptoms that a server can have because of too many requests. A crash tells its own reason."""
-_REGISTRY: Final = re.compile(r"(?<![\w./-])((?:[a-z0-9-]+\.)+[a-z]{2,})(?::\d+)?/")
-_NOT_READY: Final = re.compile(r"(?i)\bprobe\b.{0,30}: the application returns 5\d\d\b")
+_REGISTRY: Final = expression(r"(?<![\w./-])((?:[a-z0-9-]+\.)+[a-z]{2,})(?::\d+)?/")
+_NOT_READY: Final = expression(r"(?i)\bprobe\b.{0,30}: the application returns 5\d\d\b")
 """An application that answers its probe and says that it cannot serve: what it needs may be at fault."""
-_CLOCK: Final = re.compile(r"(?i)\b(?:ntp|clock|chronyd?|time (?:sync|skew|drift))")
-_IN_FUTURE: Final = re.compile(
+_CLOCK: Final = expression(r"(?i)\b(?:ntp|clock|chronyd?|time (?:sync|skew|drift))")
+_IN_FUTURE: Final = expression(
     r"(?i)\b(?:used before issued|in the future|not yet valid|not valid yet|clock skew|not active yet|not yet active)\b"
 )
 _MOST_OWNERS: Final = 5

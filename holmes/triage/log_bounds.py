@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.triage.log_lines import LineFilter
 from holmes.triage.log_values import chosen_series, milliseconds_of, series_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from holmes.triage.log_lines import LogLine
     from holmes.triage.log_values import Series
 
-_MEASURED: Final = re.compile(
+_MEASURED: Final = expression(
     r"(?<![\w.:/=-])(?![1-5]\d\ds)\d+(?:[.,]\d+)? ?"
     r"(?:ms|us|s|milli\w*|micro\w*|mikro\w*|se[ckg]\w*|[kmg]i?b|bytes|%)(?![\w-])"
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
+
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from holmes.diagnosis.facts.line_patterns import LineKind
@@ -14,7 +15,7 @@ OWN: Final[frozenset[LineKind | None]] = frozenset({
     "architecture", "read only file system",
 })  # fmt: skip
 """Kinds that speak of the workload itself, unless the lines name a Service."""
-_CALL: Final = re.compile(
+_CALL: Final = expression(
     r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?:(?i:"
     r"request(?:s|ed|ing)?|respon(?:ses?|d(?:s|ed|ing)?)|answer(?:s|ed|ing)?|repl(?:y|ies|ied)|calling|calls? to|g?rpc"
     r"|quer(?:y|ies|ied|ying)|fetch(?:e[ds]|ing)?|lookups?|upstreams?|backends?|remote|peers?|servers?"

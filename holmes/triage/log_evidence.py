@@ -6,7 +6,6 @@ the lines name a Service, or the workload is configured to use one, the search c
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -23,6 +22,7 @@ from holmes.triage.log_proofs import felt_at, is_opaque, tells_of_lock
 from holmes.triage.log_reasons import lost_lease, reason_of
 from holmes.triage.log_troubles import REACHED, troubles_of, workloads_of
 from holmes.triage.vocabulary import symptoms_of_text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,14 +41,14 @@ _SHORTLY_SECONDS: Final = 300.0
 _NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
     *REACHED, "slow", "lock", "queue full", "pool exhausted", "rate limited",
 })  # fmt: skip
-_ROUTE: Final = re.compile(r"(?<![\w/.])(?:https?://[^\s\"/]{1,200})?(/[a-z][\w/-]{2,60})")
+_ROUTE: Final = expression(r"(?<![\w/.])(?:https?://[^\s\"/]{1,200})?(/[a-z][\w/-]{2,60})")
 _SLOW: Final[frozenset[LineKind | None]] = frozenset({"slow", "lock", "pool exhausted", "queue full"})
-_SLOWNESS: Final = re.compile(
+_SLOWNESS: Final = expression(
     r"(?i)slow|time(?:d)?[- ]?out|latency|\bgc\b|pause|retr(?:y|ies)|took|stall|saturat|throttl|wait|busy|overload"
     r"|overhead|deadline|cache|block|backlog|lock|queue|pool|exhaust|memory|\d{4,}(?:\.\d+)? ?ms"
 )
-_WAITING: Final = re.compile(r"(?i)queue|backlog|lag\b|pending|waiting|depth")
-_MEMORY: Final = re.compile(r"(?i)heap|rss|mem")
+_WAITING: Final = expression(r"(?i)queue|backlog|lag\b|pending|waiting|depth")
+_MEMORY: Final = expression(r"(?i)heap|rss|mem")
 _TOGETHER_SECONDS: Final = 2.0
 _SPECIFIC: Final = frozenset({"memory", "disk", "certificate", "evicted", "scaling"})
 _LESS_SPECIFIC: Final = frozenset({"dns", "permission"})

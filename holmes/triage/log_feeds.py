@@ -18,6 +18,7 @@ from holmes.triage.log_links import behind_service, own_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import workloads_of
 from holmes.values.durations import UNIT_SECONDS
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import ObjectRef
 
-_OLD: Final = re.compile(
+_OLD: Final = expression(
     r"(?i)\bstale(?:ness)?\b|\bout ?-?(?:dated|of date)\b|\b(?:is|are|was|were|be|gets?|too|already) old\b"
     r"|\d\s?[a-z]{1,7} old\b|\bolder than\b|\bnot (?:been )?(?:updated|refreshed|imported|synced) (?:for|since)\b"
     r"|\blast (?:import|update|sync|refresh|success|run|load)\b.{0,40}\bago\b"
     r"|\bno (?:new|fresh|recent) (?:\w+ ){1,3}(?:since|for)\b"
 )
 """A line that calls data old."""
-_AGE: Final = re.compile(
+_AGE: Final = expression(
     r"(?i)(?<![\w.])(\d{1,6}(?:\.\d+)?)\s?(d|days?|h|hrs?|hours?|m|min|minutes?|s|sec|seconds)(?=\s(?:old|ago|stale|behind)\b)"
     r"|\b(?:age|lag|staleness|behind|since|for)[ =:]{1,2}(\d{1,6}(?:\.\d+)?)\s?(d|h|m|s|days|hours|minutes|seconds)\b"
 )

@@ -18,6 +18,7 @@ from holmes.triage.log_actors import clients_in, clients_of
 from holmes.triage.log_links import own_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import REACHED
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,19 +27,19 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import ObjectRef
 
-_REQUESTS: Final = re.compile(
+_REQUESTS: Final = expression(
     r"(?i)\b(?:requests?|req|calls?|quer(?:y|ies)|connections?|messages?|traffic|load|rps|qps)\b"
 )
-_SHARE: Final = re.compile(r"(?<![\w.])(\d{1,3})(?:\.\d+)? ?%")
-_RETRIES: Final = re.compile(r"(?i)\bretr(?:y|ies|ying|ied)\b|\battempts?\b")
-_STORM: Final = re.compile(
+_SHARE: Final = expression(r"(?<![\w.])(\d{1,3})(?:\.\d+)? ?%")
+_RETRIES: Final = expression(r"(?i)\bretr(?:y|ies|ying|ied)\b|\battempts?\b")
+_STORM: Final = expression(
     r"(?i)\b(?:retrying|retry|retries) (?:immediately|at once|without (?:any )?(?:delay|pause|back-?off))"
     r"|\b(?:no|zero|0 ?m?s) back-?off\b|\bwith (?:no|zero) delay\b|\bback-?off[ =:]{1,2}0(?: ?m?s)?\b"
     r"|\battempt[ =#:]{1,2}\d{3,}"
 )
 """Words about attempts without a pause between them, or about hundreds of them."""
-_RATE: Final = re.compile(r"(?i)\b\d{3,7} ?(?:req(?:uests)?/s|requests per second|rps|qps)\b")
-_FAILED: Final = re.compile(r"(?<![\w.:/-])50\d(?![\w.:/%-])")
+_RATE: Final = expression(r"(?i)\b\d{3,7} ?(?:req(?:uests)?/s|requests per second|rps|qps)\b")
+_FAILED: Final = expression(r"(?<![\w.:/-])50\d(?![\w.:/%-])")
 _LEAST_LINES: Final = 5
 _MOST_LINES: Final = 300
 _MOST: Final = 50

@@ -6,7 +6,6 @@ neither is one that only waits for another client: such trouble leads to that cl
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +40,7 @@ from holmes.triage.log_servers import (
     stuck_server,
 )
 from holmes.triage.log_troubles import HOST, REACHED, troubles_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,24 +56,24 @@ _EARLIER_SECONDS: Final = 3_600.0
 _LATER_SECONDS: Final = 180.0
 _SHORTLY_SECONDS: Final = 600.0
 _SOON_SECONDS: Final = 60.0
-_REFUSED_BY_SERVER: Final = re.compile(
+_REFUSED_BY_SERVER: Final = expression(
     r"(?i)\btoo many (?:clients|connections)\b|\bconnection slots\b|\bmax(?:imum)? number of clients\b"
     r"|\bconnection limit exceeded\b"
 )
 """Words with which a server refuses one more connection."""
-_HOST_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+")
-_LOOKUP: Final = re.compile(r"\blookup \S{1,253} on \S{1,60}:53\b")
-_ELSEWHERE: Final = re.compile(r"://|(?<![\w.])[a-z][\w-]*\.[\w.-]+:\d{2,5}\b|\b\d{1,3}(?:\.\d{1,3}){3}:\d{2,5}\b")
+_HOST_NAME: Final = expression(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+")
+_LOOKUP: Final = expression(r"\blookup \S{1,253} on \S{1,60}:53\b")
+_ELSEWHERE: Final = expression(r"://|(?<![\w.])[a-z][\w-]*\.[\w.-]+:\d{2,5}\b|\b\d{1,3}(?:\.\d{1,3}){3}:\d{2,5}\b")
 """An address in a line about another server than those that the workload is configured to use."""
-_ITEM: Final = re.compile(r"\b((?:delivery|message|msg|job|task|event|offset)(?:[ _-]?(?:tag|id))?[ =:#]{1,2}\d{4,})\b")
+_ITEM: Final = expression(r"\b((?:delivery|message|msg|job|task|event|offset)(?:[ _-]?(?:tag|id))?[ =:#]{1,2}\d{4,})\b")
 """A message of a queue with its number."""
-_KEPT: Final = re.compile(
+_KEPT: Final = expression(
     r"(?i)\block(?:s|ed|ing)?\b|\btransactions?\b|\bsessions?\b|\bconnections? (?:leak|not (?:closed|returned))"
     r"|\brequeue[ds]?\b|\bredeliver(?:y|ed)\b|\bunacked\b"
 )
 """Words about what a client keeps on a server or gives back to it."""
-_CLOCK: Final = re.compile(r"(?i)\b(?:clock|time|ntp|chrony)\b")
-_REJECTS: Final = re.compile(
+_CLOCK: Final = expression(r"(?i)\b(?:clock|time|ntp|chrony)\b")
+_REJECTS: Final = expression(
     r"(?i)(?:\bstatus|\bcode|\bhttp(?:/[\d.]+)?|\banswered|\breturned|->|\bgot)\W{0,3}40[13]\b"
     r"|\brejected\b|\bdenied\b|\bunauthori[sz]ed\b|\bforbidden\b"
 )

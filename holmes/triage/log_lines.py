@@ -17,6 +17,7 @@ from holmes.kubernetes.fields import moment
 from holmes.previews.severity import ERROR, FATAL, INFO, WARNING, level_of, severity_of
 from holmes.triage.log_troubles import workloads_of
 from holmes.triage.vocabulary import beginnings, folded
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
 
 _MINUTE: Final = 60.0
-_PINO: Final = re.compile(r'"level":\s?([1-6])0\b')
+_PINO: Final = expression(r'"level":\s?([1-6])0\b')
 _PINO_LEVELS: Final = {"4": WARNING, "5": ERROR, "6": FATAL}
-_STATUS: Final = re.compile(
+_STATUS: Final = expression(
     r"(?<![\w.:/=-])(?<!between )(?<!zwischen )(?<!entre )([1-5])(\d\d|xx)(?:er|s)?"
     r"(?![\w.:/%]|-\d| ?(?:ms|milli\w*|se[cgk]\w*|s)\b)"
 )
@@ -36,12 +37,12 @@ LEVELS: Final[tuple[tuple[str, float, float], ...]] = (
     ("fatal lines", FATAL, FATAL), ("error lines", ERROR, FATAL), ("warning lines", WARNING, WARNING),
     ("info lines", INFO, INFO),
 )  # fmt: skip
-_PREVIOUS: Final = re.compile(
+_PREVIOUS: Final = expression(
     r"\b(?:previous|vorherige[rns]?|anterior|precedente?) (?:instance|container|run|log|instanz|instancia)|--previous\b"
     r"|\b(?:before|vor|antes del?|avant)(?: \w+){0,4} (?:crash|restart|absturz|neustart|reinicio|caida|redemarrage"
     r"|plantage|died|crashed|restarted)"
 )
-_EXCEPTION: Final = re.compile(r"(?i)exception\b|traceback \(most recent|^panic: |\w(?-i:Error): ")
+_EXCEPTION: Final = expression(r"(?i)exception\b|traceback \(most recent|^panic: |\w(?-i:Error): ")
 _NEAR: Final = 4
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import services_selecting
@@ -11,6 +10,7 @@ from holmes.diagnosis.facts.templates import serving_workloads, template_of
 from holmes.kubernetes.fields import integer, text
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.log_troubles import failed_at_start, troubles_of, workloads_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from holmes.triage.log_troubles import Trouble
     from holmes.values.findings import ObjectRef
 
-_FROM_CLIENT: Final = re.compile(
+_FROM_CLIENT: Final = expression(
     r"(?i)\b(?:(?:requests?|connections?|calls?|quer(?:y|ies)|traffic|logins?|attempts?) from|for client|by client)"
     r"[ \"']{1,3}\S+"
     r"|\b(?:client|caller|referer|referrer|origin|remote(?:_addr)?)[=: ]{1,2}\"?\S+"
 )
 """A client that a line names is not something that the workload needs."""
-_NO_SERVER: Final = re.compile(
+_NO_SERVER: Final = expression(
     r"(?i)\b(?:flag|toggle|feature|experiment|topic|queue|exchange|channel|stream|table|index|column|schema|bucket|tenant"
     r"|user|role|group|label|tag|branch|job|task|metric|template|file|folder|directory|image|package|module|key)"
     r"(?:s|name)?[ =:]{1,2}[\"'`]?[a-z0-9][a-z0-9-]{1,61}(?![\w-]*:\d)"
 )
 """A name of something that is not a server, for example of a feature flag or a topic."""
-_NAME_SERVER: Final = re.compile(r"\blookup \S{1,253} on (\d{1,3}(?:\.\d{1,3}){3}:53)\b(?!: no such host)")
+_NAME_SERVER: Final = expression(r"\blookup \S{1,253} on (\d{1,3}(?:\.\d{1,3}){3}:53)\b(?!: no such host)")
 """A name server that did not answer. The name that was looked up is not at fault."""
-_UNANSWERED: Final = re.compile(
+_UNANSWERED: Final = expression(
     r"\bEAI_AGAIN\b|\b[Tt]emporary failure in name resolution\b|: server misbehaving\b|\bSERVFAIL\b"
 )
 """A lookup without an answer, in the words of programs that do not name the name server."""
-_ANSWERED: Final = re.compile(r"\b(lookup \S{1,253}) on \S{1,60}:53(?=: no such host)")
+_ANSWERED: Final = expression(r"\b(lookup \S{1,253}) on \S{1,60}:53(?=: no such host)")
 """A name server that answered that the name does not exist."""
 _KINDS: Final = {
     kind.lower(): kind
@@ -47,10 +47,10 @@ _KINDS: Final = {
         "DaemonSet", "Pod", "ServiceAccount",
     )
 }  # fmt: skip
-_OBJECT: Final = re.compile(
+_OBJECT: Final = expression(
     rf"(?i)\b({'|'.join(_KINDS)})s?[ /:=]{{1,2}}[\"']?((?:[a-z0-9-]{{1,63}}/)?[a-z0-9][a-z0-9.-]{{1,80}})"
 )
-_WORD: Final = re.compile(r"(?<![\w./@-])[a-z][a-z0-9-]{1,61}[a-z0-9](?![\w@-]|\.\w)")
+_WORD: Final = expression(r"(?<![\w./@-])[a-z][a-z0-9-]{1,61}[a-z0-9](?![\w@-]|\.\w)")
 _DNS_PORT: Final = 53
 _MOST_HOPS: Final = 4
 

@@ -6,7 +6,6 @@ an answer of the application, which no policy of the mesh explains.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.evidence import edited_at
@@ -14,6 +13,7 @@ from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import at, children, matches_map, text, text_map, texts, written
 from holmes.triage.log_links import behind_service, named_services, own_services
 from holmes.triage.log_reasons import Reason
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from holmes.triage.log_troubles import Trouble
     from holmes.values.json_types import JsonObject
 
-_DENIED: Final = re.compile(r"\brbac_access_denied|\bRBAC: access denied\b")
-_MATCHED: Final = re.compile(r"matched_policy\[ns\[([a-z0-9-]+)\]-policy\[([a-z0-9.-]+)\]")
+_DENIED: Final = expression(r"\brbac_access_denied|\bRBAC: access denied\b")
+_MATCHED: Final = expression(r"matched_policy\[ns\[([a-z0-9-]+)\]-policy\[([a-z0-9.-]+)\]")
 _GROUP, _ROOT = "security.istio.io", "istio-system"
 _SHORTLY_SECONDS: Final = 900.0
 _MOST: Final = 3

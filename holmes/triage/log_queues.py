@@ -15,6 +15,7 @@ from holmes.triage.log_actors import CONTENDED
 from holmes.triage.log_links import own_services
 from holmes.triage.log_reasons import Reason
 from holmes.triage.log_troubles import troubles_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from holmes.triage.log_troubles import Trouble
     from holmes.values.findings import ObjectRef
 
-_FULL: Final = re.compile(r"(?i)\bqueue\b.{0,80}\b(?:full|length limit|max-length)\b")
-_UNCONSUMED: Final = re.compile(
+_FULL: Final = expression(r"(?i)\bqueue\b.{0,80}\b(?:full|length limit|max-length)\b")
+_UNCONSUMED: Final = expression(
     r"(?i)\b(?:queue|stream|group|subscription|topic)s? [`'\"]?([\w][\w.:-]{1,80}?)[`'\"]?(?:,| in | on |:? ).{0,60}?"
     r"\b(?:no|0|without) (?:active )?(?:consumers?|subscribers?|members?|readers?|workers?)\b"
 )

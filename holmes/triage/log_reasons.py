@@ -6,7 +6,6 @@ newer than its process explain a workload that only waits, or that works with ol
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +26,7 @@ from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import children, duration, moment, text, text_map, texts, written
 from holmes.triage.log_links import behind_service, named_services, objects_named
 from holmes.triage.log_troubles import REACHED, workloads_of
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 from holmes.values.pod_names import is_pod_name_of
 
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_troubles import Trouble
 
-EXPIRED: Final = re.compile(r"(?i)\bexpired\b|\bnot yet valid\b|\bnotAfter\b|\bno longer valid\b")
-_TOLD_BY_PEER: Final = re.compile(r"(?i)\bremote error\b|\b(?:sslv3|tlsv1|ssl|tls|fatal|received)\b.{0,20} alert\b")
+EXPIRED: Final = expression(r"(?i)\bexpired\b|\bnot yet valid\b|\bnotAfter\b|\bno longer valid\b")
+_TOLD_BY_PEER: Final = expression(r"(?i)\bremote error\b|\b(?:sslv3|tlsv1|ssl|tls|fatal|received)\b.{0,20} alert\b")
 """Words of a TLS error that the other side reports, so that the own certificate is at fault."""
 _OF_EXPERIMENTS: Final[frozenset[LineKind | None]] = frozenset({*REACHED, "slow", "unknown host", "disk full"})
 """Kinds of trouble that a chaos experiment makes."""
-_TLS_NAME: Final = re.compile(r"(?i)(?<![a-z])(?:tls|ssl|certs?|certificates?|pki|x509)(?![a-z])")
-_UNSET: Final = re.compile(
+_TLS_NAME: Final = expression(r"(?i)(?<![a-z])(?:tls|ssl|certs?|certificates?|pki|x509)(?![a-z])")
+_UNSET: Final = expression(
     r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b.{0,40}?\b(?:not set|unset|empty|undefined|missing|not defined|not found|absent)\b"
     r"|\b(?:[Ee]mpty|[Nn]o|[Mm]issing|[Uu]nset|[Uu]ndefined|without)\b.{0,30}?\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
 )
 """A line that reports a variable as missing."""
-_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-_PART: Final = re.compile(r"[a-z]{4,}")
+_NAME: Final = expression(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+_PART: Final = expression(r"[a-z]{4,}")
 _DAY_SECONDS: Final = 86_400.0
 _RARE: Final = 3
 _SHORTLY_SECONDS: Final = 300.0
 _SOON_SECONDS: Final = 3_600.0
-_LACKING: Final = re.compile(
+_LACKING: Final = expression(
     r"(?i)\b(?:no|missing|not found|empty|old|older|stale|outdated|expired|newest|lacks?|without)\b"
 )
 """Words about data that are missing or old."""
-_MADE_BY: Final = re.compile(
+_MADE_BY: Final = expression(
     r"(?i)\b(?:written|made|loaded|imported|filled|produced|created|generated|refreshed|updated|exported|delivered) "
     r"by (?:the )?(?:cron ?)?(?:job )?[\"']?(?P<by>[a-z0-9][a-z0-9-]{2,62})"
     r"|\bjob [\"']?(?P<makes>[a-z0-9][a-z0-9-]{2,62})[\"']? (?:writes|makes|loads|imports|fills|produces|creates"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.evidence import edited_at
@@ -16,6 +15,7 @@ from holmes.triage.log_links import behind_service, failing_name_servers, name_s
 from holmes.triage.log_reasons import Reason, rejected_since_edit
 from holmes.triage.log_troubles import REACHED
 from holmes.triage.recent_changes import changes_of, shares_identifier, told_change
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from holmes.diagnosis.facts.line_patterns import LineKind
@@ -35,35 +35,35 @@ _OF_SERVERS: Final[frozenset[LineKind | None]] = frozenset({
 })  # fmt: skip
 """Kinds that a server answers about itself."""
 _REGULAR_SECONDS: Final = 3_600.0
-SERVER_STATE: Final = re.compile(
+SERVER_STATE: Final = expression(
     r"\b(?:READONLY|NOREPLICAS|MISCONF|LOADING|CLUSTERDOWN|MASTERDOWN) [A-Z]|database system is "
     r"|read-only (?:transaction|option)|[Nn]ot ?(?:[Ww]ritable)? ?[Pp]rimary"
     r"|\bOOM command not allowed\b|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
 )
 """The words with which a server answers that its own state keeps it from serving."""
-_NOT_PRIMARY: Final = re.compile(
+_NOT_PRIMARY: Final = expression(
     r"(?i)\bREADONLY You|\bread[- ]only (?:replica|transaction|standby|mode)|\bnot (?:the )?(?:primary|master|leader)\b"
 )
-_LONG: Final = re.compile(r"(?<![\w.])\d{4,} ?ms\b|(?<![\w.])\d{2,4}(?:\.\d+)? ?s(?:ec|econds)?\b")
+_LONG: Final = expression(r"(?<![\w.])\d{4,} ?ms\b|(?<![\w.])\d{2,4}(?:\.\d+)? ?s(?:ec|econds)?\b")
 """A time of at least a second in milliseconds, or of at least ten seconds."""
-_POD: Final = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
-_OTHER_PROTOCOL: Final = re.compile(
+_POD: Final = expression(r"(?<![\w.-])(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z0-9][a-z0-9-]{3,60})(?![\w.-])")
+_OTHER_PROTOCOL: Final = expression(
     r"(?i)\bHTTP response to HTTPS client\b|\blook like a TLS handshake\b|\bwrong version number\b"
     r"|\bplain HTTP request\b|\bnot an SSL/TLS record\b"
 )
-_OTHER_FORMAT: Final = re.compile(
+_OTHER_FORMAT: Final = expression(
     r"(?i)\bunexpected token\b|\bExpecting value: line 1\b|\binvalid character .{1,3} looking for\b"
     r"|\b(?:invalid|malformed|unexpected) (?:JSON|XML|content.?type|response (?:body|format))\b"
 )
 """The words of a client that gets answers in another protocol, or in another format, than it expects."""
-_ISSUER: Final = re.compile(r"(?i)\b(?:iss(?:uer)?|issued by|signed by)\W{1,4}(?:https?://)?([a-z0-9][a-z0-9-]*)")
+_ISSUER: Final = expression(r"(?i)\b(?:iss(?:uer)?|issued by|signed by)\W{1,4}(?:https?://)?([a-z0-9][a-z0-9-]*)")
 """The issuer of a token: the first label of its host."""
-_STUCK: Final = re.compile(
+_STUCK: Final = expression(
     r"(?i)\b(?:is|are|was|still|been|remains?) (?:locked|blocked|stuck|stalled|frozen|paused|sealed|fenced)\b"
     r"|\b(?:wait(?:s|ing)?|blocked) (?:for|on) (?:the |a |its )?\S{0,40} ?lock\b"
 )
 """The words of a server that does nothing until something is released, whatever the level of the line."""
-_OTHER_NAME: Final = re.compile(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
+_OTHER_NAME: Final = expression(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
 
 
 def blamed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef | None:

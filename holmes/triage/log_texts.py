@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.triage.log_lines import LEVELS, containers_named, finder, negated
 from holmes.triage.vocabulary import beginnings, folded, symptoms_in, vocabulary, word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
 
-_SEARCHED: Final = re.compile(
+_SEARCHED: Final = expression(
     r"\b(?:containing|contains?|matching|match(?:es)?|mentioning|mentions?|including|include|say|says|saying"
     r"|with the (?:word|text|string)|enthalten|enthalt|contienen|contiene|contenant|contiennent|mit dem (?:wort|text)"
     r"|con (?:la palabra|el texto)|avec (?:le mot|le texte))\s{1,3}"
     r"(?:the (?:word|text|string)\s{1,3})?[\"'`]?([\w.:/=-]{2,80})"
 )
-_PATH: Final = re.compile(r"(?<!\S)(/[\w./{}*-]{1,120})")
-_PLACEHOLDER: Final = re.compile(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
+_PATH: Final = expression(r"(?<!\S)(/[\w./{}*-]{1,120})")
+_PLACEHOLDER: Final = expression(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
 _LEAST_STEM: Final = 4
-_COUNTED_NOUN: Final = re.compile(
+_COUNTED_NOUN: Final = expression(
     r"\b(?:wie viele|anzahl(?: der)?|cuant[oa]s|numero de|combien d[e']|nombre de)\s?([\w-]+)"
 )
 _ALTERNATIVE: Final = frozenset({"or", "and", "oder", "und", "o", "u", "y", "e", "ou", "et"})

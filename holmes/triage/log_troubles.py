@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from holmes.diagnosis.facts.log_numbers import risen_numbers
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.triage.connections import connections
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ REACHED: Final[frozenset[LineKind | None]] = frozenset({
     "connection refused", "connection reset", "connection timeout", "dependency unavailable", "upstream 5xx",
 })  # fmt: skip
 """Kinds for which the Service that a line names is at fault, not the workload that writes the line."""
-HOST: Final = re.compile(
+HOST: Final = expression(
     r"(?<![\w./-])[a-z][\w-]*(?:\.[a-z][a-z0-9-]*)*\.(?!(?:go|py|js|ts|rb|rs|kt|cs|java|php|c|h)\b)[a-z][a-z0-9-]*(?![\w.-])"
     r"|(?<![\w./-])[a-z][\w-]+:\d{2,5}|://|(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])"
 )

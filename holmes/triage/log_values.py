@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.vocabulary import beginnings
 from holmes.values.durations import UNIT_SECONDS
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,31 +25,31 @@ _LINE_CHARACTERS: Final = 2_000
 _MOST_UNIT_SECONDS: Final = 60.0
 """Keys of logs are not counted in longer units: `tag` and `day` have another meaning there."""
 _UNITS: Final = r"(?P<unit>ms|us|µs|ns|s|seconds|sec|minutes|m|h|%|[kKMG]i?B|B|bytes|rows|items|records)?(?![\w.:=-])"
-_PAIR: Final = re.compile(
+_PAIR: Final = expression(
     rf"(?P<key>[A-Za-z_][\w.-]{{0,60}}?)[\"']?\s?[=:]\s?[\"']?(?P<number>-?\d+(?:\.\d+)?)\s?{_UNITS}"
 )
-_PHRASE: Final = re.compile(
+_PHRASE: Final = expression(
     r"(?P<key>[A-Za-z][\w-]{2,40})(?: (?:took|in|after|of|was|is|lasted|finished|completed|done|rows|at)){1,3} "
     rf"(?P<number>\d+(?:\.\d+)?)\s?{_UNITS}"
 )
-_COUNTED: Final = re.compile(
+_COUNTED: Final = expression(
     r"(?<![\w.:-])(?P<number>\d+(?:\.\d+)?)(?P<unit>) (?P<key>[a-z]{3,30}(?: [a-z]{2,20}){0,2})(?![\w=:])"
 )
-_DURATION: Final = re.compile(r"(?<![\w.=:/-])(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ms|us|µs|s)(?![\w.-])")
-_ACCESS: Final = re.compile(
+_DURATION: Final = expression(r"(?<![\w.=:/-])(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ms|us|µs|s)(?![\w.-])")
+_ACCESS: Final = expression(
     r"\" (?P<status>[1-5]\d\d) (?P<bytes>\d+)(?: \"[^\"]*\" \"[^\"]*\"(?: \d+ (?P<time>\d+\.\d+))?)?"
 )
 """An access log with the bytes of the response, and the time of the request in seconds as ingress-nginx writes it."""
 _LEAST_NUMBERED: Final = 5
 _SAME_START: Final = 4
-_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_PARTS: Final = expression(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _CLOCKS: Final = frozenset({"time", "ts", "timestamp", "pid", "level", "tid", "thread"})
-_IDENTIFIER: Final = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\b[a-z_]\w*=(?!\w)")
-_PERCENTILE: Final = re.compile(
+_IDENTIFIER: Final = expression(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\b[a-z_]\w*=(?!\w)")
+_PERCENTILE: Final = expression(
     r"\bp(\d{2}(?:\.\d)?)\b|\b(\d{2})(?:th|st|\.|e|eme|o)?[ -]?(?:percentile|perzentil|percentil|centile)"
     r"|\b(?:percentile|perzentil|percentil|centile) (\d{2})\b"
 )
-_TIMED_KEY: Final = re.compile(
+_TIMED_KEY: Final = expression(
     r"(?i)(?:^|[_. -])(?:took|rt|millis|ms|secs?|seconds|response|dauer)(?:$|[_. -])|duration|latency|time|elapsed"
 )
 
@@ -116,8 +116,8 @@ def series_of(lines: Iterable[LogLine]) -> tuple[Series, ...]:
 
 def _numbers(text: str) -> Iterator[tuple[str, str, float]]:
     named: set[int] = set()
-    for expression in (_PAIR, _PHRASE, _COUNTED):
-        for match in expression.finditer(text):
+    for form in (_PAIR, _PHRASE, _COUNTED):
+        for match in form.finditer(text):
             named.add(match.start("number"))
             yield match["key"], match["unit"] or "", float(match["number"])
     for match in _DURATION.finditer(text):

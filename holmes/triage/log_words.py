@@ -5,7 +5,6 @@ If several workloads fit equally well, none is named, because any error of any w
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.log_groups import stories_of
@@ -13,6 +12,7 @@ from holmes.triage.connections import connections, identity
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.past import past_period
 from holmes.triage.vocabulary import vocabulary
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from holmes.triage.log_evidence import LogCause
     from holmes.values.findings import ObjectRef
 
-_WORD: Final = re.compile(r"[a-z]{3,40}")
-_STATUS: Final = re.compile(r"(?<!\d)[45]\d\d(?!\d)")
+_WORD: Final = expression(r"[a-z]{3,40}")
+_STATUS: Final = expression(r"(?<!\d)[45]\d\d(?!\d)")
 _LEAST_CHARACTERS: Final = 4
 _LEAST_SCORE: Final = 2
 _MOST_PATTERNS: Final = 500

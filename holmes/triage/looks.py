@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +33,7 @@ from holmes.triage.suspicions import asks_for_things
 from holmes.triage.vocabulary import folded, sightings, vocabulary, word_list, words_of
 from holmes.triage.weighing import weighed
 from holmes.values.errors import ToolError
+from holmes.values.expressions import expression
 from holmes.values.first_look import FirstLook
 from holmes.values.tool_arguments import text_argument
 
@@ -57,8 +57,8 @@ _MOST_NAMESPACES: Final = 4
 _PRONOUNS: Final = word_list("pronouns")
 _MOST_EARLIER: Final = 4
 _MOST_ALERTS: Final = 50
-_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_NAMESPACE: Final = re.compile(
+_NAME: Final = expression(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_NAMESPACE: Final = expression(
     r"(?:(?<!\S)-n|\bnamespaces?|\bnamensraum|\bespacio de nombres|\bespace de noms)[ =`\"']{1,3}([a-z0-9-]{1,63})\b"
     r"|\b([a-z0-9-]{1,63})[`\"']? namespace\b"
 )

@@ -5,19 +5,19 @@ Functions that format text return one line, except `fenced` and `table`.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from holmes.values.expressions import expression
 from holmes.values.texts import plural, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-_BACKTICKS = re.compile(r"`+")
-_TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_MARKER = re.compile(r"\[(?=\[)")
+_CONTROL = expression(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_BACKTICKS = expression(r"`+")
+_TAG = expression(r"<(?=[A-Za-z/!?])")
+_MARKER = expression(r"\[(?=\[)")
 
 
 def one_line(text: str, most_characters: int = 0) -> str:

@@ -15,6 +15,7 @@ from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import child, children, text, texts
 from holmes.triage.vocabulary import vocabulary
+from holmes.values.expressions import expression
 from holmes.values.pod_names import owners_of_pod
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ _NAME_LABELS: Final = ("app", "app.kubernetes.io/name", "app.kubernetes.io/insta
     "app.kubernetes.io/component")  # fmt: skip
 _WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"})
 _LEAST_CHARACTERS: Final = 4
-_IMAGE_PARTS: Final = re.compile(r"[/:@.-]")
+_IMAGE_PARTS: Final = expression(r"[/:@.-]")
 _CLOSE: Final = 0.75
-_ENDING: Final = re.compile(
+_ENDING: Final = expression(
     r"(?:s|es|e|en|er|ers|ing|y|ies)?-?(?:service|svc|server|api|app|db|ui|web|worker|job|store)?s?"
 )
 """Endings of a word in a name that still mean this word. With others, it is another one: `auth`, `author`."""

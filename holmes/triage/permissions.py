@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from holmes.triage.names import names_of
 from holmes.triage.role_answers import MOST_RULES, WHO, holder_of, of_principal, of_role, rule_told, who_may_all
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import beginnings, sightings, vocabulary, word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,24 +42,24 @@ _VERBS: Final = {
 _VERB_BY_WORD: Final = {word: verb for verb, words in _VERBS.items() for word in words.split()}
 _SCALING: Final = frozenset({"scale", "skalieren", "escalar"})
 _BUILT_IN: Final = {kind.name: kind for kind in KINDS}
-_AS: Final = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})")
+_AS: Final = expression(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})")
 _WHO_WORDS: Final = word_list("who")
 _CAN: Final = word_list("modals")
-_ANYBODY: Final = re.compile(
+_ANYBODY: Final = expression(
     r"\b(?:does|can|could|may|do) (?:any|some)(?:body|one)\b|\b(?:darf|kann|hat) (?:sonst )?(?:noch )?jemand\b"
     r"|\b(?:puede|tiene) (?:alguien|alguno)\b|\balguien (?:mas )?puede\b|\bquelqu.un (?:d.autre )?(?:peut|a)\b"
     r"|\b(?:who|wer|quien|qui) (?:else|sonst|mas|d.autre)\b"
 )
-_ELSE: Final = re.compile(r"\b(?:who|anybody|anyone|wer|jemand|quien|alguien|qui) (?:else|sonst|mas|d.autre)\b")
-_SELF: Final = re.compile(r"\b(?:can|may|could|am) (?:i|we)\b|\b(?:darf|kann) ich\b|\bpuedo\b|\b(?:puis-je|je peux)\b")
-_PERSON: Final = re.compile(
+_ELSE: Final = expression(r"\b(?:who|anybody|anyone|wer|jemand|quien|alguien|qui) (?:else|sonst|mas|d.autre)\b")
+_SELF: Final = expression(r"\b(?:can|may|could|am) (?:i|we)\b|\b(?:darf|kann) ich\b|\bpuedo\b|\b(?:puis-je|je peux)\b")
+_PERSON: Final = expression(
     r"\b(?:users?|groups?|benutzer|nutzer|gruppe|usuario|grupo|utilisateur|groupe)\s+[`'\"]?([\w.@:-]{2,80})"
     r"|([\w.+-]+@[\w.-]+\w)"
 )
 _SORTS: Final = (
-    ("ServiceAccount ", re.compile(r"\b(?:service ?accounts|dienstkonten|cuentas de servicio|comptes de service)\b")),
-    ("User ", re.compile(r"\b(?:users|benutzer|nutzer|usuarios|utilisateurs|people)\b")),
-    ("Group ", re.compile(r"\b(?:groups|gruppen|grupos|groupes|teams)\b")),
+    ("ServiceAccount ", expression(r"\b(?:service ?accounts|dienstkonten|cuentas de servicio|comptes de service)\b")),
+    ("User ", expression(r"\b(?:users|benutzer|nutzer|usuarios|utilisateurs|people)\b")),
+    ("Group ", expression(r"\b(?:groups|gruppen|grupos|groupes|teams)\b")),
 )
 _ROLES: Final = ("Role", "ClusterRole")
 _NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *_ROLES})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +26,7 @@ from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
 from holmes.triage.suspicions import blames, is_denied
 from holmes.triage.vocabulary import beginnings, sightings, symptoms_in, word_list, words_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
-_GENERAL: Final = re.compile(
+_GENERAL: Final = expression(
     r"^(?:what (?:is|are|does) an? \w+\??$|how does an? |was ist eine? \w+\??$|que es una? \w+\??$|qu'est-ce qu'une? "
     r"|how (?:do|can|would|should) (?:i|you|we) (?:write|create|make|define|learn|install)"
     r"|wie (?:schreibe|erstelle|funktioniert))"
 )
 """Questions about Kubernetes in general, which no cluster answers."""
-_AT: Final = re.compile(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
+_AT: Final = expression(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
 _BOUNDS: Final = word_list("bounds")
 _LISTS: Final = word_list("listing")
 _HAVING: Final = word_list("has")

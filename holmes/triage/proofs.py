@@ -20,6 +20,7 @@ from holmes.evidence.sources import canonical_kind
 from holmes.evidence.words import lexicon
 from holmes.triage.verdicts import causes_in
 from holmes.triage.vocabulary import folded, symptoms_in, symptoms_of_text, word_list, words_of
+from holmes.values.expressions import expression
 from holmes.values.messages import AssistantMessage, ToolMessage, UserMessage
 
 if TYPE_CHECKING:
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
     from holmes.values.events import Citation
     from holmes.values.messages import Message
 
-_QUOTE: Final = re.compile(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”")
-_MARK: Final = re.compile(r"[\w.-]*\d[\w.-]*|[\w.]+[-_][\w.-]+|\b[A-Z]+[a-z]+[A-Z]\w*")
+_QUOTE: Final = expression(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”")
+_MARK: Final = expression(r"[\w.-]*\d[\w.-]*|[\w.]+[-_][\w.-]+|\b[A-Z]+[a-z]+[A-Z]\w*")
 """A number or a name outside of quotes. A cited line contains it, unless it is a word with a meaning."""
-_WORD: Final = re.compile(r"[^\W_][\w-]*")
-_AMOUNT: Final = re.compile(r"[\d-]+(?:[smhdwy]|ms|[kmgt]i?b?)?(?:\d+[smhd])*")
-_LONG_NUMBER: Final = re.compile(r"\d{3,}")
-_OBJECT: Final = re.compile(r"(?:[a-z0-9.-]+/)?[a-z0-9]+(?:[.-][a-z0-9]+)*")
-_ROW: Final = re.compile(r"(?<![\w/])([a-z]+)(?:\.[a-z0-9.]+)?/([a-z0-9.-]+)")
+_WORD: Final = expression(r"[^\W_][\w-]*")
+_AMOUNT: Final = expression(r"[\d-]+(?:[smhdwy]|ms|[kmgt]i?b?)?(?:\d+[smhd])*")
+_LONG_NUMBER: Final = expression(r"\d{3,}")
+_OBJECT: Final = expression(r"(?:[a-z0-9.-]+/)?[a-z0-9]+(?:[.-][a-z0-9]+)*")
+_ROW: Final = expression(r"(?<![\w/])([a-z]+)(?:\.[a-z0-9.]+)?/([a-z0-9.-]+)")
 """An object as a list of several kinds shows it: `service/web`."""
-_NAME: Final = re.compile(r"`(?:[a-z0-9.-]+/)?([a-z0-9](?:[a-z0-9.]*-[a-z0-9.-]*)[a-z0-9])`")
+_NAME: Final = expression(r"`(?:[a-z0-9.-]+/)?([a-z0-9](?:[a-z0-9.]*-[a-z0-9.-]*)[a-z0-9])`")
 _UNCHECKED: Final = frozenset({"time", "id", "version"})
 """Kinds of entities that a model may write in another form than its source."""
 _WITH_CONTENT: Final = frozenset({"state", "field", "failure", "unreal", "noun"})
@@ -51,7 +52,7 @@ _NEUTRAL_STATES: Final = frozenset({
 })  # fmt: skip
 _MECHANISMS: Final = frozenset({"memory", "image", "dns", "disk", "certificate", "permission"})
 """Symptoms that name a mechanism. Any trouble can prove the other symptoms, for example a crash."""
-_ROUTINE: Final = re.compile(r"\b(?:INFO|DEBUG|TRACE|info|debug|trace|200|201|204|304)\b")
+_ROUTINE: Final = expression(r"\b(?:INFO|DEBUG|TRACE|info|debug|trace|200|201|204|304)\b")
 _STREAMS: Final = frozenset({"stdout", "stderr"})
 """Words of a result about itself."""
 _STEM: Final = 5

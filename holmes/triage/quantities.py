@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,6 +17,7 @@ from holmes.triage.log_values import statistic_of
 from holmes.triage.markdown import counted
 from holmes.triage.states import lives, state_test
 from holmes.triage.vocabulary import beginnings
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ Measure: TypeAlias = Literal["requests", "limits"]
 _MEASURES: Final[tuple[Measure, ...]] = ("requests", "limits")
 _RESOURCES: Final = ("memory", "cpu")
 _STORED: Final = ("PersistentVolumeClaim", "PersistentVolume")
-_PER: Final = re.compile(
+_PER: Final = expression(
     r"\b(?:per|by|pro|je|por|par|each|every|jede[rnms]?|cada|chaque) (?:each |every )?(node|namespace|pod|workload)s?\b"
 )
 _MOST_TOLD: Final = 4

@@ -42,7 +42,7 @@ _CLAUSE_ENDS: Final = expression(
     r"|[,;:!?.()\u00a1\u00bf](?=\s|$)|(?:(?<=\s)|^)[(\u00a1\u00bf]|\s(?:[-\u2013\u2014]|&)\s"
 )
 _LIST_MARK: Final = expression(r"(?:^|(?<=[\s:;,.?!]))\(?\d{1,2}\)(?=\s+[^\W\d])")
-_STATUS_VALUE: Final = re.compile(r"[45]\d\d")
+_STATUS_VALUE: Final = expression(r"[45]\d\d")
 _TICKET: Final = expression(
     r"(?:(?i:\b(?:ticket|case|issue|change|incident|jira|incidencia))\s+|^\W*|[(\[]\s*)(?P<id>[A-Z]{2,10}-\d{2,7})"
     r"(?=\s*[:)\],;]|\s+[-\u2013\u2014]\s)|(?i:\b(?:ticket|jira))\s+(?P<named>[A-Z]{2,10}-\d{2,7})\b",

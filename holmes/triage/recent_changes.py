@@ -5,13 +5,13 @@ A pod that was only added or replaced changes nothing, and neither does a settin
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.stale_settings import visible_edits
 from holmes.triage.log_reasons import Reason
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 _SHORTLY_SECONDS: Final = 600.0
 _HASH: Final = "controller-revision-hash"
-_IDENTIFIER: Final = re.compile(
+_IDENTIFIER: Final = expression(
     r"(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+)(?![A-Za-z0-9_-])"
     r"|\b(?i:from|join|into|update|table|on|schema|relation|index|column)\b [`\"']?([A-Za-z_]\w{3,60})"
 )
 """A compound word such as `super_read_only`, or the name of a table."""
-_REFRESHED: Final = re.compile(
+_REFRESHED: Final = expression(
     r"(?i)\b(?:loaded|updated|refreshed|synced|imported|fetched|replaced|removed|deleted)\b[^:=]{0,60}?"
     r"\b\d[\d.,]* ?[a-z]"
 )
 """The refresh of a program's own data, with an amount."""
-_OF_SETTINGS: Final = re.compile(
+_OF_SETTINGS: Final = expression(
     r"(?<![A-Za-z])(?i:config(?:s|urations?)?|settings?|(?:feature )?flags?|deploy(?:s|ed|ments?)?|(?:to|now) version"
     r"|upgrad(?:e[ds]?|ing)|migrat(?:e[ds]?|ing|ions?)|schemas?|(?:api|access|signing|private|public|host) keys?"
     r"|cert(?:s|ificates?)?|rotat(?:e[ds]?|ing|ion)|leader(?:ship)?|primary|replicas?|read[_ -]?only|leases?"

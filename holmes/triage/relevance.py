@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.triage.question import parse_question
 from holmes.triage.vocabulary import folded
+from holmes.values.expressions import expression
 from holmes.values.messages import AssistantMessage, SystemMessage, is_user_message
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _CLUSTER_CONCEPTS: Final = ("why", "trouble", "health", "changes", "logs", "events", "count", "usage")
 """Concepts of questions that are about the cluster even if they name no object."""
-_KNOWLEDGE: Final = re.compile(
+_KNOWLEDGE: Final = expression(
     r"\b(?:mean|means|explain|difference between|example of|how (?:do|can|should) (?:i|you|we)|how to"
     r"|how do(?:es)? .{1,40} work|what (?:is|are) an?|why (?:would|should) (?:i|you|we|one)"
     r"|why does kubernetes|bedeutet|erklare|unterschied zwischen|was ist ein"
@@ -23,7 +24,7 @@ _KNOWLEDGE: Final = re.compile(
     r"|signifie|explique|difference entre|comment (?:puis-je|faire))\b"
 )
 """Words of questions about Kubernetes itself, in four languages. A model answers them without the cluster."""
-_FOR_PROGRAM: Final = re.compile(r"\bJSON schema\b|^A program reads", re.MULTILINE)
+_FOR_PROGRAM: Final = expression(r"\bJSON schema\b|^A program reads", re.MULTILINE)
 
 
 def relevant_look(conversation: Conversation, *, about_cluster: bool = False) -> SeenLook | None:

@@ -8,7 +8,6 @@ most similar names. Words that are neither names nor in the vocabulary are kept,
 from __future__ import annotations
 
 import difflib
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,7 @@ from holmes.triage.names import alike, is_of, is_product
 from holmes.triage.points import NUMBER_WORDS
 from holmes.triage.subjects import Missing, Named, Subject
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
 
-_NUMBER: Final = re.compile(
+_NUMBER: Final = expression(
     rf"[\d.:/-]+[a-z%]{{0,8}}|[a-z]?\d{{1,3}}[a-z%]{{0,3}}|[<>]=?|(?:{'|'.join(NUMBER_WORDS)})(?:mal)?"
 )
 _INSIDE, _LOCATING = word_list("inside"), word_list("locating")
@@ -39,7 +39,7 @@ _INFINITIVES, _PARTICIPLES = frozenset({"to", "zu"}), ("ed", "ado", "ada", "ados
 _PREPOSITIONS: Final = _LOCATING | word_list("of") | {"from", "with"}
 _TEMPORAL, _PLURAL_VERBS, _MODALS = word_list("temporal"), word_list("plural verbs"), word_list("modals")
 _PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "uploads fail in media" is a name
-_PORT: Final = re.compile(r"(?<=[a-z0-9]):\d{2,5}$")
+_PORT: Final = expression(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _LEAST_NAMED, _MOST_UNKNOWN, _MOST_COMPARED = 4, 6, 12
 

@@ -8,7 +8,6 @@ separates the two, so that the name of something that does not exist is not take
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -17,16 +16,18 @@ from typing import TYPE_CHECKING, Final
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.question import parse_question
 from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.triage.names import Names
     from holmes.triage.question import Question
 
 _GLUE: Final = word_list("determiners") | word_list("quantifiers") | word_list("interrogatives")
-_TOKEN: Final = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
-_LETTERS: Final = re.compile(r"[a-z][a-z-]*")
+_TOKEN: Final = expression(r"[^\W\d_](?:[\w-]*\w)?")
+_LETTERS: Final = expression(r"[a-z][a-z-]*")
 _NAMEABLE: Final = frozenset({*WORKLOADS, "Service", "Ingress"})
 _LIKE_A_NAME: Final = 0.85
 _LEAST_SWAPPED: Final = 4

@@ -17,6 +17,7 @@ from holmes.core.truncation.entity_check import survey, with_distinct_lines
 from holmes.core.truncation.summary_request import REPAIR_PROMPT
 from holmes.evidence import written_ledger
 from holmes.triage.markdown import one_line
+from holmes.values.expressions import expression
 from holmes.values.findings_json import report_from_json
 from holmes.values.first_look import FIRST_LOOK_TOOL, look_from_yaml
 from holmes.values.messages import (
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
     from holmes.values.model import ModelRequest
 
 _DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
-_PARTS_BEFORE = re.compile(r"\ASummary of the earlier parts:\n(.*?)\n\nTranscript, part \d+ of \d+:\n\n", re.DOTALL)
-_FIRST = re.compile(r"\ATranscript, part \d+ of \d+:\n\n")
-_HEADING = re.compile(
+_PARTS_BEFORE = expression(r"\ASummary of the earlier parts:\n(.*?)\n\nTranscript, part \d+ of \d+:\n\n", re.DOTALL)
+_FIRST = expression(r"\ATranscript, part \d+ of \d+:\n\n")
+_HEADING = expression(
     r"^## (instructions|assistant|result of ([\w.-]{1,120}) \(|user \((\w+))[^\n]{0,300}$", re.MULTILINE
 )
-_CAP = re.compile(r"Write at most ([\d,]{1,12}) tokens\.\s*\Z")
-_REPAIR_CAP = re.compile(r"at most ([\d,]{1,12}) tokens\.\s*\Z")
+_CAP = expression(r"Write at most ([\d,]{1,12}) tokens\.\s*\Z")
+_REPAIR_CAP = expression(r"at most ([\d,]{1,12}) tokens\.\s*\Z")
 _REPAIR_START: Final = REPAIR_PROMPT.partition("{cap_tokens")[0]
 _LEFT_OUT: Final = "\n\nLeft out:\n"
 _BYTES_PER_TOKEN: Final = 2.6

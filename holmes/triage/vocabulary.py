@@ -234,7 +234,7 @@ def _beginnings(words: str) -> re.Pattern[str]:
     return expression(rf"(?<![a-z0-9])(?:{'|'.join(each)})")
 
 
-_LASTS: Final = re.compile(
+_LASTS: Final = expression(
     r"\b(?:takes?|took|taking|needs?|dauert|braucht|tardan?|met|prend) (?:\w+ ){0,2}?"
     r"(?:long|ages|forever|lange?|ewig|mucho|longtemps|\d+ ?(?:s|m|min|mins|sec|secs|seconds?|minutes?"
     r"|sekunden?|minuten?|segundos?|minutos?|secondes?))\b"

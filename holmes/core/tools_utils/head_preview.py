@@ -7,18 +7,18 @@ character if the line is very long.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.previews import line_end, prefix_that_fits
 from holmes.previews.excerpts import count_lines
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from holmes.tokens import TokenCounter
 
-_OPENING = re.compile(r"\s*\[\s*")
-_BETWEEN = re.compile(r"\s*,\s*")
+_OPENING = expression(r"\s*\[\s*")
+_BETWEEN = expression(r"\s*,\s*")
 _CLOSING = "\n]"
 _CLOSING_TOKENS = 2
 _PIECE_CHARACTERS = 65_536

@@ -16,19 +16,20 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from holmes.values.durations import UNIT_SECONDS
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _AGE = r"\d+[ydhms](?:\d+[dhms]){0,2}"
-_AGE_HERE = re.compile(rf"{_AGE}(?![\w.-])")
-_AGO = re.compile(rf"(?<=\()(?P<ago>{_AGE})(?= ago\))|(?<=\bover )(?P<over>{_AGE})(?=\))")
-_AGE_HEADING = re.compile(r"(?:(?<=^)|(?<=\s\s))(?:AGE|LAST SEEN|FIRST SEEN|LAST SCHEDULE)(?=\s|$)")
-_EVENTS_OF_DESCRIBE = re.compile(r"\s*Type\s+Reason\s+(?P<age>Age)\s+From\s+Message\s*")
-_HEARTBEAT = re.compile(
+_AGE_HERE = expression(rf"{_AGE}(?![\w.-])")
+_AGO = expression(rf"(?<=\()(?P<ago>{_AGE})(?= ago\))|(?<=\bover )(?P<over>{_AGE})(?=\))")
+_AGE_HEADING = expression(r"(?:(?<=^)|(?<=\s\s))(?:AGE|LAST SEEN|FIRST SEEN|LAST SCHEDULE)(?=\s|$)")
+_EVENTS_OF_DESCRIBE = expression(r"\s*Type\s+Reason\s+(?P<age>Age)\s+From\s+Message\s*")
+_HEARTBEAT = expression(
     r'(?P<key>"?\b(?:lastHeartbeatTime|lastProbeTime|renewTime|RenewTime)"?:\s*"?)(?P<time>[\w,:.+ -]{10,40})'
 )
-_WIDTH = re.compile(r"(?<=\S) {2,}")
+_WIDTH = expression(r"(?<=\S) {2,}")
 _MAX_LINE_CHARACTERS = 2_000
 
 

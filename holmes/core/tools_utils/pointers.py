@@ -14,6 +14,7 @@ from holmes.core.tools_utils.head_preview import HeadRoom, head_that_fits
 from holmes.previews import first_that_fits, head_and_tail, prefix_that_fits, readable_json, structured_preview
 from holmes.previews.excerpts import count_lines
 from holmes.tokens import MESSAGE_OVERHEAD_TOKENS, message_overhead_tokens, utf8_bytes
+from holmes.values.expressions import expression
 from holmes.values.messages import Image, Text, UserMessage
 from holmes.values.texts import shortened
 from holmes.values.tools import IMAGE_TOOL, LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL, output_text
@@ -42,8 +43,8 @@ NARROW = (
 _ERROR_END = "\n[...]\n"
 _CUT = "[The rest of this preview was cut. The whole result is stored.]"
 _STARTS = ("Too large ", "[Too large ", "[stored: ")
-_PARSED_SIZE = re.compile(r"([\d,]+) bytes, ([\d,]+) lines?\b")
-_PARSED_PREVIEW = re.compile(r"^(Preview\b[^\n]*|The whole text):\n", re.MULTILINE)
+_PARSED_SIZE = expression(r"([\d,]+) bytes, ([\d,]+) lines?\b")
+_PARSED_PREVIEW = expression(r"^(Preview\b[^\n]*|The whole text):\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.core.tools_utils.output_changes import output_change
 from holmes.previews.excerpts import count_lines
+from holmes.values.expressions import expression
 from holmes.values.messages import Image, Text, ToolMessage
 from holmes.values.tools import RESULT_TOOLS, label_of, output_text
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SMALLEST_ANSWERED_TOKENS = 60
 _DIFF_SHARE = 1 / 3
 _SMALLEST_CHARACTERS = 80
-ANSWERED = re.compile(r"(?:Unchanged|Changed) since step \d+\b")
+ANSWERED = expression(r"(?:Unchanged|Changed) since step \d+\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.tools_utils.repeated_calls import ANSWERED
 from holmes.core.tools_utils.tool_executor import IDENTICAL_CALL, call_key
+from holmes.values.expressions import expression
 from holmes.values.messages import Image, Text, ToolMessage
 from holmes.values.texts import excerpt
 from holmes.values.tools import output_text
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_STALE_TURNS: Final = 3
 _NOT_RUN_AGAIN: Final = "Not run again:"
 _REASON_CHARACTERS: Final = 300
-_VARIABLE: Final = re.compile(r"[0-9a-f]{6,}|\d+", re.IGNORECASE)
+_VARIABLE: Final = expression(r"[0-9a-f]{6,}|\d+", re.IGNORECASE)
 
 
 class SearchProgress:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from holmes.values.expressions import expression
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -114,7 +116,7 @@ _SOURCES: tuple[tuple[EntityKind, str], ...] = (
     ("citation", r"\[\[([0-9a-f]{12,64}:\d{1,9}(?:-\d{1,9})?)\]\]"),
     ("result", r"(?i:\bresult[ :]{1,2}`?)([0-9a-f]{12,64})\b"),
 )
-_FILE_AND_LINE = re.compile(r"\.(?:go|py|js|ts|tsx|java|rb|rs|c|cc|cpp|h|kt|scala|php|cs|ya?ml|json|log|conf):\d+$")
+_FILE_AND_LINE = expression(r"\.(?:go|py|js|ts|tsx|java|rb|rs|c|cc|cpp|h|kt|scala|php|cs|ya?ml|json|log|conf):\d+$")
 _WORDS = frozenset({"default", "name", "null", "none", "true", "false", "string", "status", "error", "running", "all"})
 
 

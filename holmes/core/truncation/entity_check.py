@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from holmes.core.truncation.entities import Entity, find_entities, pieces_of
 from holmes.tokens import message_texts
+from holmes.values.expressions import expression
 from holmes.values.messages import AssistantMessage, UserMessage, is_user_message
 
 if TYPE_CHECKING:
@@ -70,10 +71,10 @@ _SEVERE_WORDS = (
 )  # fmt: skip
 _LOOKED_AT = 16
 _FAULT_KINDS: frozenset[EntityKind] = frozenset({"exit code", "HTTP status", "error", "phrase", "reason"})
-_LISTS = re.compile(r"^Also seen:.*\n(?:- .*\n?)*|^## Checked\n(?:(?!## |\n).*\n?)*", re.MULTILINE)
-_WITH_NUMBER = re.compile(r"\S*\d\S*")
+_LISTS = expression(r"^Also seen:.*\n(?:- .*\n?)*|^## Checked\n(?:(?!## |\n).*\n?)*", re.MULTILINE)
+_WITH_NUMBER = expression(r"\S*\d\S*")
 _MOST_OF_A_SHAPE = 2
-_SENTENCES = re.compile(r"(?<=[.!?\])])\s+(?=[A-Z])")
+_SENTENCES = expression(r"(?<=[.!?\])])\s+(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

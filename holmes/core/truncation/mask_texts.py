@@ -16,6 +16,7 @@ from holmes.core.tools_utils.pointers import Pointer
 from holmes.previews import structured_preview
 from holmes.previews.excerpts import count_lines
 from holmes.tokens import utf8_bytes
+from holmes.values.expressions import expression
 from holmes.values.messages import AssistantMessage, Image, Text, ToolMessage
 from holmes.values.texts import before_placeholder, shortened
 from holmes.values.tools import output_text
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _CUT_CHARACTERS = 80
 _LOOKED_AT_CHARACTERS = 65_536
-_NUMBERED_FIRST_LINE = re.compile(r"^(?:\[[^\]\n]*\] )?1\| ([^\n]*)", re.MULTILINE)
+_NUMBERED_FIRST_LINE = expression(r"^(?:\[[^\]\n]*\] )?1\| ([^\n]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +201,7 @@ def _path_text(facts: ResultFacts, stored: tuple[StoredResult, ...], output: str
     return f"{line}; it begins:]\n{output[: before_placeholder(output, _SHOWN_CHARACTERS)]}{rest}"
 
 
-_MASK = re.compile(r"\[Tool output (?:cleared — |moved to )[^\n]{1,4000}")
+_MASK = expression(r"\[Tool output (?:cleared — |moved to )[^\n]{1,4000}")
 
 
 def masked_message(

@@ -9,7 +9,6 @@ verbatim and refers to stored results by their ids. If the turns cannot be store
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, shorten
 from holmes.evidence.verification import LEDGER_HEADING
 from holmes.tokens import MESSAGE_OVERHEAD_TOKENS
 from holmes.values.errors import ResultStoreError
+from holmes.values.expressions import expression
 from holmes.values.messages import AssistantMessage, Image, SystemMessage, Text, ToolCallId, ToolMessage, UserMessage
 from holmes.values.texts import after_placeholder, before_placeholder
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _MAX_LISTED_TOOLS = 20
 _MAX_CHARACTERS = 360
-_FIRST_WORD = re.compile(r"[^A-Za-z0-9]*([A-Z]?[a-z0-9]+|[A-Z0-9]+)")
+_FIRST_WORD = expression(r"[^A-Za-z0-9]*([A-Z]?[a-z0-9]+|[A-Z0-9]+)")
 
 
 def reminder_text(tools: Sequence[Tool]) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from holmes.core.truncation.entity_check import IMPORTANT_SCORE, with_distinct_lines
 from holmes.values.errors import ContextOverflow, ModelError
 from holmes.values.events import TextDelta
+from holmes.values.expressions import expression
 from holmes.values.messages import AssistantMessage, Image, SystemMessage, ToolMessage, user_text
 from holmes.values.model import ModelRequest
 from holmes.values.stats import ModelSpend, RequestStats
@@ -113,8 +114,8 @@ def _heading_and_text(message: Message) -> tuple[str, str]:
 LONGEST_SHARE_OF_CAP = 1.5
 SHORTENED = "[The summary exceeded its limit and was cut here.]"
 _LEAST_KEPT_SHARE = 0.25
-_BORDER = re.compile(r"\n(?=#)|\n\n|\n|(?<=[.!?])[ \t]|(?<=[。！？])")  # noqa: RUF001 the Chinese full stop
-_REFUSAL = re.compile(r"(i.?m sorry|i am sorry|sorry,|i can(no|.)t|i am unable|i.m unable|as an ai\b)", re.IGNORECASE)
+_BORDER = expression(r"\n(?=#)|\n\n|\n|(?<=[.!?])[ \t]|(?<=[。！？])")  # noqa: RUF001 the Chinese full stop
+_REFUSAL = expression(r"(i.?m sorry|i am sorry|sorry,|i can(no|.)t|i am unable|i.m unable|as an ai\b)", re.IGNORECASE)
 _REFUSAL_CHARACTERS = 400
 
 

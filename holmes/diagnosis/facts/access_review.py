@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.kubernetes.fields import text, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _QUOTE: Final = r"\\{0,3}\""
-_DENIED: Final = re.compile(
+_DENIED: Final = expression(
     rf"(?:[\w.-]{{1,80}} {_QUOTE}(?P<name>[^\"\\]{{1,253}}){_QUOTE} )?is forbidden: "
     rf"User {_QUOTE}system:serviceaccount:(?P<account_namespace>[^:\"\\]{{1,63}}):(?P<account>[^\"\\]{{1,253}}){_QUOTE}"
     rf" cannot (?P<verb>[\w*-]{{1,40}}) resource {_QUOTE}(?P<resource>[^\"\\]{{1,120}}){_QUOTE}"
@@ -30,7 +31,7 @@ _DENIED: Final = re.compile(
     re.IGNORECASE,
 )
 _MARK: Final = "is forbidden: User"
-_NO_TOKEN: Final = re.compile(
+_NO_TOKEN: Final = expression(
     r"secrets/kubernetes\.io/serviceaccount(?:/token)?\b.{0,80}no such file|unable to load in-cluster config"
     r"|no such file.{0,80}secrets/kubernetes\.io/serviceaccount",
     re.IGNORECASE,

@@ -16,6 +16,7 @@ from holmes.diagnosis.facts.object_mentions import NAMESPACE_OPTION, objects_in
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.kubernetes.cluster_state import LOG_TIME, LogKey, once_per_state
 from holmes.kubernetes.fields import children, moment, text, text_map, texts
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,24 +26,24 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, ObjectRef
 
-_ENDS: Final = re.compile(r"[;&|\n]+")
-_VERB: Final = re.compile(
+_ENDS: Final = expression(r"[;&|\n]+")
+_VERB: Final = expression(
     r"\bkubectl\b.*?\s(?P<verb>rollout (?:restart|undo|pause)|scale|set (?:image|env|resources)|patch|delete|annotate"
     r"|label|drain|cordon|taint|replace)\s"
 )
-_NODE: Final = re.compile(r"\b(?:drain|cordon) +(?:-\S+ +)*(?P<name>[a-z0-9][\w.-]{0,80})")
-_POD_LABEL: Final = re.compile(
+_NODE: Final = expression(r"\b(?:drain|cordon) +(?:-\S+ +)*(?P<name>[a-z0-9][\w.-]{0,80})")
+_POD_LABEL: Final = expression(
     r"\bpo(?:ds?)?\b.{0,80}(?:-l|--selector)[ =](?P<key>[\w./-]{1,80})={1,2}(?P<label>[\w.-]{1,63})"
 )
-_CHANGED: Final = re.compile(
+_CHANGED: Final = expression(
     r"(?i)\b(?:delet(?:ed|ing)|remov(?:ed|ing)|prun(?:ed|ing)|scal(?:ed|ing)|patch(?:ed|ing)|updat(?:ed|ing)"
     r"|replac(?:ed|ing)|restart(?:ed|ing)|evict(?:ed|ing)|drain(?:ed|ing)|cordon(?:ed|ing)|revok(?:ed|ing)"
     r"|clean(?:ed|ing)|purg(?:ed|ing)|stripp(?:ed|ing)|set to|configured)(?![\w-])"
 )
-_UNCHANGED: Final = re.compile(
+_UNCHANGED: Final = expression(
     r"(?i)\b(?:dry.?run|would|skip\w*|kept|keep(?:s|ing)?|unchanged|not|failed|error|cannot)\b"
 )
-_WORD: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+_WORD: Final = expression(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _SLACK_SECONDS: Final = 120.0
 _LOG_SLACK_SECONDS: Final = 600.0
 _SHORTEST_MANAGER: Final = 6

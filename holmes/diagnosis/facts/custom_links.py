@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import children, text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     from holmes.values.findings import ObjectRef
     from holmes.values.json_types import JsonValue
 
-_REFERENCE: Final = re.compile(r"(?:Refs?|References?|Name)$")
-_BACKWARDS: Final = re.compile(r"^(?:claim|consumer|owner|scaleTarget|target|involvedObject)", re.IGNORECASE)
+_REFERENCE: Final = expression(r"(?:Refs?|References?|Name)$")
+_BACKWARDS: Final = expression(r"^(?:claim|consumer|owner|scaleTarget|target|involvedObject)", re.IGNORECASE)
 """Fields with what uses the object, or what it acts on."""
-_INVENTORY: Final = re.compile(
+_INVENTORY: Final = expression(
     r"(?P<namespace>[a-z0-9-]*)_(?P<name>[a-z0-9.:-]+)_(?P<group>[a-z0-9.-]*)_(?P<kind>[A-Z]\w+)"
 )
 """An object in the inventory of Flux: `shop_cart_apps_Deployment`."""
-_CLUSTER_LABEL: Final = re.compile(r"(?P<domain>[\w.-]+\.[a-z]+)/(?:cluster|cluster-name)")
+_CLUSTER_LABEL: Final = expression(r"(?P<domain>[\w.-]+\.[a-z]+)/(?:cluster|cluster-name)")
 _WORKLOADS: Final = ("StatefulSet", "Deployment", "DaemonSet")
 _MOST: Final = 200
 _DEEPEST: Final = 8

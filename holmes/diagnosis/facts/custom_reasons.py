@@ -10,6 +10,7 @@ from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.custom_health import Trouble, reports_failure
 from holmes.diagnosis.facts.custom_words import SAYS_WHY, gist, specificity
 from holmes.kubernetes.fields import moment, text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence
     from holmes.values.json_types import JsonObject, JsonValue
 
-_TELLING: Final = re.compile(
+_TELLING: Final = expression(
     r"(?:message|errors?|reason|description|trace|details?|failures?|cause|stderr)$", re.IGNORECASE
 )
 _PAST: Final = frozenset({"history", "previous", "managedFields"})
 _STATES: Final = ("status", "state", "phase", "health", "result")
-_WELL: Final = re.compile(
+_WELL: Final = expression(
     r"ready|running|active|healthy|available|succeeded|success\w*|complet\w*|ok|bound|online|synced|deployed|true|valid",
     re.IGNORECASE,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
@@ -19,9 +18,11 @@ from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import nearest
 from holmes.kubernetes.cluster_state import LOG_TIME, LogKey, once_per_state
 from holmes.kubernetes.fields import SERVICE_NAME, integer, moment, text, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator, Mapping
 
     from holmes.diagnosis.facts.host_mentions import Form
@@ -192,26 +193,26 @@ _OLD_SECONDS: Final = 1_800.0
 _KINDS: Final[tuple[tuple[FailureKind, re.Pattern[str]], ...]] = (
     (
         "unresolved",
-        re.compile(
+        expression(
             r"(?i)no such host|bad address|name or service not known|ENOTFOUND|EAI_AGAIN|EAI_NONAME|unknown ?host"
             r"|could(?: not|n't) (?:resolve|translate)|can(?:not|'t) (?:resolve|find)|not known|NXDOMAIN"
             r"|name resolution|host not found|failed to resolve|nodename nor servname|unknown .{0,12}server host"
         ),
     ),
-    ("refused", re.compile(r"(?i)refused|ECONNREFUSED|reset by peer|ECONNRESET")),
+    ("refused", expression(r"(?i)refused|ECONNREFUSED|reset by peer|ECONNRESET")),
     (
         "timeout",
-        re.compile(
+        expression(
             r"(?i)time[d-]? ?out|ETIMEDOUT|deadline exceeded|unreachable|EHOSTUNREACH|ENETUNREACH|no route to host"
         ),
     ),
     (
         "refused",
-        re.compile(r"(?i)max retries exceeded|can(?:'t|not) connect|(?:fail\w*|unable|error) .{0,20}connect"),
+        expression(r"(?i)max retries exceeded|can(?:'t|not) connect|(?:fail\w*|unable|error) .{0,20}connect"),
     ),
     (
         "failed",
-        re.compile(
+        expression(
             r"(?i)\b(?:fail(?:ed|ure|s|ing)?|error|cannot|can't|could not|couldn't|unable|unavailable|50[234])\b"
         ),
     ),
@@ -223,7 +224,7 @@ _FAILURE_OF: Final[dict[LineKind, FailureKind]] = {
     "connection reset": "refused",
     "connection timeout": "timeout",
 }
-_WAITS: Final = re.compile(r"(?i)\bwait(?:ing|s)?[ -]for\b|\bnot (?:yet )?(?:ready|available|reachable)\b")
+_WAITS: Final = expression(r"(?i)\bwait(?:ing|s)?[ -]for\b|\bnot (?:yet )?(?:ready|available|reachable)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from holmes.diagnosis.facts.evidence import event, field, spec_field
 from holmes.diagnosis.facts.pods import container_field, containers_of
 from holmes.diagnosis.facts.resources import amount, quantity
 from holmes.kubernetes.fields import at, moment, text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 
 RECENT_SECONDS: Final = 3600.0
 _OWNERS: Final = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationController")
-_DIR: Final = re.compile(r"emptydir volume \"([^\"]{1,253})\"", re.IGNORECASE)
-_CONTAINER: Final = re.compile(r"container ([a-z0-9-]{1,253}) (?:exceeded its|was using)", re.IGNORECASE)
-_PREEMPTED_BY: Final = re.compile(r"Preempted by (?:pod )?(?:([\w-]{1,63})/)?([\w.-]{1,253}) on node")
-_SIZE: Final = re.compile(r"(?:limit|containers) \"?(\d[\d.]{0,20}\w{0,3})\"?")
+_DIR: Final = expression(r"emptydir volume \"([^\"]{1,253})\"", re.IGNORECASE)
+_CONTAINER: Final = expression(r"container ([a-z0-9-]{1,253}) (?:exceeded its|was using)", re.IGNORECASE)
+_PREEMPTED_BY: Final = expression(r"Preempted by (?:pod )?(?:([\w-]{1,63})/)?([\w.-]{1,253}) on node")
+_SIZE: Final = expression(r"(?:limit|containers) \"?(\d[\d.]{0,20}\w{0,3})\"?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ Otherwise it refers to the pod.
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import pod_ready
@@ -15,6 +14,7 @@ from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import at, boolean, child, children, moment, text
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.redaction.names import strength_of
+from holmes.values.expressions import expression
 from holmes.values.findings import Evidence
 from holmes.values.texts import excerpt
 
@@ -61,7 +61,7 @@ def log_line(pod: ClusterObject, container: str, line: str, *, previous: bool) -
     return Evidence(object=pod.ref, path=f"log of container {container}{instance}", value=shown(line))
 
 
-_STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_STEP: Final = expression(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def keys_of(path: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.changes import last_rollout
 from holmes.diagnosis.facts.evidence import keys_of
 from holmes.kubernetes.fields import at, children
+from holmes.values.expressions import expression
 from holmes.values.findings import FixStep, Precondition
 from holmes.values.fixes import check_of, resource_path
 
@@ -37,7 +38,7 @@ _FIXED_FIELDS: Final = {
     "RoleBinding": ("/roleRef",),
     "ClusterRoleBinding": ("/roleRef",),
 }
-_SCALED_DOWN: Final = re.compile(r"Scaled down replica set \S+ (?:from (\d+) to 0|to 0 from (\d+))")
+_SCALED_DOWN: Final = expression(r"Scaled down replica set \S+ (?:from (\d+) to 0|to 0 from (\d+))")
 _RESTARTED: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet"})
 _LONGEST_CHARACTERS: Final = 200
 _TEMPLATE: Final = "spec.template."

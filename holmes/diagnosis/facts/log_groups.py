@@ -6,7 +6,6 @@ occur in the healthy time are noise. If the log continues without a group, its t
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.cluster_state import LOG_TIME
 from holmes.kubernetes.fields import moment, text, written
 from holmes.previews.log_patterns import read_patterns
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
     from holmes.previews.log_patterns import Pattern
 
-_CHANGE: Final = re.compile(
+_CHANGE: Final = expression(
     r"(?i)\b(?:re)?load(?:ed|ing)?\b|config|deploy|rotat|migrat|version|upgrad|updat|chang|switch|fail ?over|leader"
     r"|\belected\b|promot|demot|read[_ -]?only|renam|\bdeleted\b|\bremoved\b"
     r"|lease|renew|expire|(?:dis|en)abled\b|replac|\bapplied\b|\bapplying\b|settings"

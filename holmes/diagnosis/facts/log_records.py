@@ -5,7 +5,6 @@ Records with the same first line and different causes are different records.
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import moment
 from holmes.previews.log_lines import parse_line
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,12 +24,12 @@ _MOST_LINES: Final = 60
 _MOST_CHARACTERS: Final = 8_000
 _MOST_CAUSES: Final = 40
 """If the records of a pattern have more causes, the causes contain names and do not tell the records apart."""
-_HEADING: Final = re.compile(r"(?:trce|dbug|info|warn|fail|crit): [\w.`+<>]+\[\d+\]\s*$")
+_HEADING: Final = expression(r"(?:trce|dbug|info|warn|fail|crit): [\w.`+<>]+\[\d+\]\s*$")
 """A first line without a message, as .NET writes it. The message is the second line."""
-_INNER: Final = re.compile(r"(?:Caused by: |---> |\[cause\]: )")
-_NUMBERED: Final = re.compile(r"^\d{1,2}: \S")
-_WRAPPED: Final = re.compile(r"The above exception was the direct cause|During handling of the above exception")
-_DETAIL: Final = re.compile(r"\b(?:DETAIL:? .*|Query_time: .*)")
+_INNER: Final = expression(r"(?:Caused by: |---> |\[cause\]: )")
+_NUMBERED: Final = expression(r"^\d{1,2}: \S")
+_WRAPPED: Final = expression(r"The above exception was the direct cause|During handling of the above exception")
+_DETAIL: Final = expression(r"\b(?:DETAIL:? .*|Query_time: .*)")
 _NO_DIGITS: Final = str.maketrans("", "", "0123456789")
 _LABEL_CHARACTERS: Final = 160
 

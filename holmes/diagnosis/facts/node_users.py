@@ -13,6 +13,7 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.resources import amount
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import at, child, children, text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
 
 Shortage: TypeAlias = Literal["memory", "disk"]
 
-_WAS_USING: Final = re.compile(
+_WAS_USING: Final = expression(
     r"Container (?P<container>[\w-]{1,253}) was using (?P<size>\d[\d.]{0,20}\w{0,3}), request is (?P<request>[\d.]*\w*)"
 )
-_SIZE: Final = re.compile(r"(?<![\w.])(?P<number>\d{1,9}(?:\.\d{1,3})?) ?(?P<unit>[KMGT])i?(?:B|b|ytes)\b")
+_SIZE: Final = expression(r"(?<![\w.])(?P<number>\d{1,9}(?:\.\d{1,3})?) ?(?P<unit>[KMGT])i?(?:B|b|ytes)\b")
 _WORDS: Final[dict[Shortage, re.Pattern[str]]] = {
-    "disk": re.compile(
+    "disk": expression(
         r"(?i)\bdisk|\bbuffer|\bspool|\bbacklog|\bcache|\bwal\b|\bchunk|\bsegment|\bdump|\bscratch|\btmp\b|\btemp\w*\b|\bfile"
         r"|\bwrote\b|\bwritten\b|\bstor(?:e[ds]?|age)\b|(?<![\w/])/[a-z][\w/.-]+"
     ),
-    "memory": re.compile(r"(?i)\bmem(?:ory)?\b|\brss\b|\bheap\b|\bcache\b|\ballocat"),
+    "memory": expression(r"(?i)\bmem(?:ory)?\b|\brss\b|\bheap\b|\bcache\b|\ballocat"),
 }
 _RESOURCES: Final[dict[Shortage, str]] = {"disk": "ephemeral-storage", "memory": "memory"}
 _ON_NODE: Final = frozenset({"hostPath", "emptyDir"})

@@ -13,6 +13,7 @@ from holmes.diagnosis.facts.evidence import owner_words, shown, spec_field
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import at, boolean, child, integer, text, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import Evidence
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _KINDS: Final[tuple[tuple[ContainerKind, str, str], ...]] = (
     ("main", "containers", "containerStatuses"),
     ("ephemeral", "ephemeralContainers", "ephemeralContainerStatuses"),
 )
-SAYS_NOTHING: Final = re.compile(r"(?:Error: \w{1,60}|Back-off pulling image \"[^\"]{1,1000}\")$")
+SAYS_NOTHING: Final = expression(r"(?:Error: \w{1,60}|Back-off pulling image \"[^\"]{1,1000}\")$")
 """A message of the kubelet that repeats the reason of an event and gives no cause."""
 
 

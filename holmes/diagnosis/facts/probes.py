@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.diagnosis.facts.pods import container_field, containers_of
 from holmes.kubernetes.fields import at, child, children, integer, moment, text, texts
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,8 +27,8 @@ WORDS: Final[dict[ProbeField, str]] = {
 STARTING_GRACES: Final = 3
 """After this time, a probe to which nothing listens is named, although the rollout may take longer."""
 _ACTIONS: Final = ("httpGet", "tcpSocket", "grpc", "exec")
-_STATUS_CODE: Final = re.compile(r"statuscode: ?(\d{3})")
-_PORT_IN_COMMAND: Final = re.compile(r"(?<![\d.])(\d{2,5})(?![\d.])")
+_STATUS_CODE: Final = expression(r"statuscode: ?(\d{3})")
+_PORT_IN_COMMAND: Final = expression(r"(?<![\d.])(\d{2,5})(?![\d.])")
 _REFUSED: Final = ("connection refused", "connect: no route", "connection reset", "eof")
 _SLOW: Final = ("deadline exceeded", "timeout", "timed out", "canceled while")
 _ABSENT_PROGRAM: Final = ("executable file not found", "no such file or directory", "not found")

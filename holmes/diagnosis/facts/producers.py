@@ -5,7 +5,6 @@ If a product is missing or does not work, the events and conditions of its produ
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from holmes.diagnosis.facts.nodes import UNINITIALIZED_TAINT
 from holmes.diagnosis.facts.quotas import exhausted_for
 from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import children, text, text_map, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ _DOMAIN_WORDS: Final = (
     "io com org net dev sh app apps cloud k8s x-k8s sigs github kubernetes operator operators core api"
 )
 _ANY_DOMAIN: Final = frozenset(_DOMAIN_WORDS.split())
-_OPERATOR_ENDING: Final = re.compile(r"(?:^|-)(?:operator|controller|manager|provisioner)$")
+_OPERATOR_ENDING: Final = expression(r"(?:^|-)(?:operator|controller|manager|provisioner)$")
 _RUNNING_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet")
-_NETWORK_PLUGINS: Final = re.compile(
+_NETWORK_PLUGINS: Final = expression(
     r"^(?:calico-node|canal|(?:kube-)?flannel(?:-ds)?|cilium(?:-agent)?|weave-net|aws-node|kindnet|antrea-agent"
     r"|kube-router|ovnkube-node|kube-ovn-cni|ovs-ovn|azure-cn[is]|multus|kube-multus-ds|terway.*|netd)$"
 )
-_CLOUD_CONTROLLERS: Final = re.compile(r"cloud-controller(?:-manager)?(?:$|-)|(?:^|-)ccm$|-cloud-provider$")
-_NETWORK_WORDS: Final = re.compile(r"(?i)\bcni\b|network ?plugin|networkready=false")
+_CLOUD_CONTROLLERS: Final = expression(r"cloud-controller(?:-manager)?(?:$|-)|(?:^|-)ccm$|-cloud-provider$")
+_NETWORK_WORDS: Final = expression(r"(?i)\bcni\b|network ?plugin|networkready=false")
 _CNI_FOLDERS: Final = ("/etc/cni", "/opt/cni")
 _DEVICE_FOLDER: Final = "/var/lib/kubelet/device-plugins"
 _MOST_STEPS: Final = 3

@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.evidence import edited_at, is_optional, value
 from holmes.diagnosis.facts.fixes import corrected, instruction, provided
 from holmes.diagnosis.facts.typos import meant, nearest
 from holmes.kubernetes.fields import child, children, text, written
+from holmes.values.expressions import expression
 from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 Use: TypeAlias = Literal["variable", "variables", "volume", "account", "pull secret", "class"]
-OBJECT_NOT_FOUND: Final = re.compile(r"(configmap|secret)s? \"([^\"]{1,253})\" not found", re.IGNORECASE)
+OBJECT_NOT_FOUND: Final = expression(r"(configmap|secret)s? \"([^\"]{1,253})\" not found", re.IGNORECASE)
 """Matches a kubelet message about a missing object. The groups are the object's kind and name."""
 _ENV: Final = (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret"))
 _ENV_FROM: Final = (("configMapRef", "ConfigMap"), ("secretRef", "Secret"))

@@ -13,6 +13,7 @@ from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import at, child, children, text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
 
 
-_FORM: Final = re.compile(
+_FORM: Final = expression(
     r"(?P<number>[+-]?(?:\d{1,40}\.?\d{0,40}|\.\d{1,40}))"
     r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?\d{1,3}))?",
     re.ASCII,

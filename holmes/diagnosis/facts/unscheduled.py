@@ -26,6 +26,7 @@ from holmes.diagnosis.facts.resources import allocatable, free, pods_by_node, re
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import child, children, moment, text, texts
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,24 +38,24 @@ if TYPE_CHECKING:
 Reason: TypeAlias = Literal["volume", "resources", "selector", "taint", "neighbours", "ports", "other"]
 
 _REASONS: Final[tuple[tuple[Reason, re.Pattern[str]], ...]] = (
-    ("volume", re.compile(r"volume|no available.*zone|free storage", re.IGNORECASE)),
-    ("resources", re.compile(r"insufficient|too many pods|enough .*resource", re.IGNORECASE)),
-    ("taint", re.compile(r"\btaint|unschedulable", re.IGNORECASE)),
-    ("neighbours", re.compile(r"pod (?:anti-?)?affinity|anti-?affinity rules|topology spread", re.IGNORECASE)),
-    ("selector", re.compile(r"node ?affinity|node selector|affinity/selector|requested node name", re.IGNORECASE)),
-    ("ports", re.compile(r"free ports", re.IGNORECASE)),
+    ("volume", expression(r"volume|no available.*zone|free storage", re.IGNORECASE)),
+    ("resources", expression(r"insufficient|too many pods|enough .*resource", re.IGNORECASE)),
+    ("taint", expression(r"\btaint|unschedulable", re.IGNORECASE)),
+    ("neighbours", expression(r"pod (?:anti-?)?affinity|anti-?affinity rules|topology spread", re.IGNORECASE)),
+    ("selector", expression(r"node ?affinity|node selector|affinity/selector|requested node name", re.IGNORECASE)),
+    ("ports", expression(r"free ports", re.IGNORECASE)),
 )
 _OF_NODES: Final = frozenset({"resources", "taint", "neighbours", "selector", "ports"})
 """Reasons that another node can remove."""
-_PIECE: Final = re.compile(r"(?P<count>\d+) (?P<text>.+?)(?=, \d+ |[.;] |[.;]?$)")
-_HEAD: Final = re.compile(r"^.*?nodes? (?:are|is) available: ?", re.IGNORECASE | re.DOTALL)
-_PREEMPTION: Final = re.compile(r"[.,;]?\s*preemption:", re.IGNORECASE)
+_PIECE: Final = expression(r"(?P<count>\d+) (?P<text>.+?)(?=, \d+ |[.;] |[.;]?$)")
+_HEAD: Final = expression(r"^.*?nodes? (?:are|is) available: ?", re.IGNORECASE | re.DOTALL)
+_PREEMPTION: Final = expression(r"[.,;]?\s*preemption:", re.IGNORECASE)
 _SCALING: Final = frozenset({"TriggeredScaleUp", "Nominated"})
 _NOT_SCALING: Final = frozenset({"NotTriggerScaleUp", "FailedScaleUp"})
 NODE_GRACES: Final = 15
 """Autoscalers give a new node 15 minutes to join (--max-node-provision-time, and Karpenter's registration)."""
 _JOINING_GRACES: Final = 3
-_RESOURCE: Final = re.compile(r"insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)*)", re.IGNORECASE)
+_RESOURCE: Final = expression(r"insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

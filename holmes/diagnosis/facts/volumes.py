@@ -21,6 +21,7 @@ from holmes.kubernetes.fields import (
     text,
     texts,
 )
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-_ORDINAL: Final = re.compile(r"\d+", re.ASCII)
+_ORDINAL: Final = expression(r"\d+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +159,8 @@ def node_terms(volume: ClusterObject) -> tuple[tuple[str, tuple[str, ...]], ...]
     )
 
 
-_NO_SPACE: Final = re.compile(r"no space left on device|\bENOSPC\b|disk quota exceeded", re.IGNORECASE)
-_FILE: Final = re.compile(r"(?<![\w/.:])/[\w.@+-]+(?:/[\w.@+-]+)*")
+_NO_SPACE: Final = expression(r"no space left on device|\bENOSPC\b|disk quota exceeded", re.IGNORECASE)
+_FILE: Final = expression(r"(?<![\w/.:])/[\w.@+-]+(?:/[\w.@+-]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ from holmes.diagnosis.facts.changes import replica_sets_newest_first, template_d
 from holmes.diagnosis.facts.edges import consumer_logs, newest_lines
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment
+from holmes.values.expressions import expression
 from holmes.values.pod_names import is_pod_name_of
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ _OFTEN_SECONDS: Final = 1_800.0
 _LEAST_ROLLOUTS: Final = 3
 _CHANGED: Final = ("Deployment", "StatefulSet", "DaemonSet")
 _HOLDERS: Final = frozenset({"kube-node-lease"})
-_OF_CONTENT: Final = re.compile(r"(?i)checksum|hash|digest|version")
+_OF_CONTENT: Final = expression(r"(?i)checksum|hash|digest|version")
 """Annotations that follow a changed configuration, so that people may have made each rollout."""
-_IDENTITY: Final = re.compile(r"[_/]")
+_IDENTITY: Final = expression(r"[_/]")
 
 
 @Row(

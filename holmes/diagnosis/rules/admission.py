@@ -17,6 +17,7 @@ from holmes.diagnosis.facts.admission import (
 from holmes.diagnosis.facts.templates import template_of, workloads_behind
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children, moment, text
+from holmes.values.expressions import expression
 from holmes.values.findings import Evidence, ObjectRef
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def pod_security(state: ClusterState) -> Iterator[Fault]:
         )
 
 
-_MUST: Final = re.compile(
+_MUST: Final = expression(
     r"(?:(?P<pod>pod or )?containers? (?P<names>\"[^\"]+\"(?:, \"[^\"]+\")*)|(?P<only>pod)) must (?:not )?set"
     r" (?P<field>[\w.]+)",
 )

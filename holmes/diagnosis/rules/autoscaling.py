@@ -13,6 +13,7 @@ from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children, moment, text
 from holmes.kubernetes.kinds import KINDS
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -27,18 +28,18 @@ _MEASURED: Final = ("resource", "containerResource")
 _HPA: Final = "HorizontalPodAutoscaler"
 _PATIENCE_GRACES: Final = 5
 _OWN_KINDS: Final = frozenset(kind.name for kind in KINDS)
-_NO_REQUEST: Final = re.compile(
+_NO_REQUEST: Final = expression(
     r"missing request for (?P<resource>[\w-]+)(?: in container (?P<container>\S+))?", re.IGNORECASE
 )
 _RESOURCE_API: Final = "v1beta1.metrics.k8s.io"
 _APIS: Final = (
-    (re.compile(r"external metrics API|external\.metrics\.k8s\.io", re.IGNORECASE), "v1beta1.external.metrics.k8s.io"),
-    (re.compile(r"custom metrics API|custom\.metrics\.k8s\.io", re.IGNORECASE), "v1beta1.custom.metrics.k8s.io"),
-    (re.compile(r"resource metrics API|metrics\.k8s\.io", re.IGNORECASE), _RESOURCE_API),
+    (expression(r"external metrics API|external\.metrics\.k8s\.io", re.IGNORECASE), "v1beta1.external.metrics.k8s.io"),
+    (expression(r"custom metrics API|custom\.metrics\.k8s\.io", re.IGNORECASE), "v1beta1.custom.metrics.k8s.io"),
+    (expression(r"resource metrics API|metrics\.k8s\.io", re.IGNORECASE), _RESOURCE_API),
 )
 _NO_SUCH_API: Final = "the server could not find the requested resource"
 """The answer of an API server that serves no such API. Waiting does not change it."""
-_UNREADY: Final = re.compile(r"no metrics returned|did not receive metrics|might be unready", re.IGNORECASE)
+_UNREADY: Final = expression(r"no metrics returned|did not receive metrics|might be unready", re.IGNORECASE)
 _OTHER_RULES: Final = frozenset({"ScalingDisabled", "AmbiguousSelector"})
 
 

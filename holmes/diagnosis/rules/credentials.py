@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from holmes.diagnosis.facts.stops import stop_of_producer
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, moment, text, texts
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ _WRITES: Final = (
     r"(?:renew(?:s|al|er)?|refresh(?:es|er)?|updat(?:e[rs]?|or)|generat(?:e[rs]?|or)|creat(?:e[rs]?|or)|write[rs]?"
     r"|sync(?:s|er)?|fetch(?:es|er)?|patch(?:es|er)?|replace[rs]?|push(?:es|er)?|issue[rs]?|edit|set|put)"
 )
-_RENEWS: Final = re.compile(
+_RENEWS: Final = expression(
     r"(?i)(?<![a-z])(?:renew(?:s|er|ing)?|mint(?:s|er|ing)?|certbot|acme|"
     r"(?<!log-)(?<!log_)(?<!log )rotat(?:e[ds]?|ing|ion|or)(?![-_ ]logs?)"
     rf"|{_WRITES}[-_ ](?:[a-z0-9]{{1,30}}[-_ ])?{_CREDENTIAL}|{_CREDENTIAL}[-_ ]{_WRITES}"

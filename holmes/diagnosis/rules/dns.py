@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import boolean, children, text, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ _DNS_LABELS: Final = frozenset({"kube-dns", "coredns"})
 _SERVICES: Final = ("kube-dns", "coredns", "rke2-coredns-rke2-coredns")
 _DOMAIN: Final = "cluster.local"
 _NODE_LOCAL: Final = "169.254.20.10"
-_LOG_FAULTS: Final = re.compile(
+_LOG_FAULTS: Final = expression(
     r"(?i)Error during parsing|Loop .*detected for zone|plugin/errors.*(?:SERVFAIL|i/o timeout|refused)"
 )
 _SEVERAL_QUERIES: Final = 3

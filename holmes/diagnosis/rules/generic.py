@@ -16,6 +16,7 @@ from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment, text, texts
 from holmes.kubernetes.kinds import KINDS
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _PLAIN_KINDS: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Role"
 _MOST: Final = 5
 _DEFINITE: Final = frozenset({"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError"})
 _OWN_RULES: Final = frozenset({"Pod", "PersistentVolumeClaim", "Namespace", "Event", "Node"})
-_GROUP_VERSION: Final = re.compile(r"(?P<group>[a-z0-9][a-z0-9.-]*\.[a-z]+)/(?P<version>v\d\w*)")
+_GROUP_VERSION: Final = expression(r"(?P<group>[a-z0-9][a-z0-9.-]*\.[a-z]+)/(?P<version>v\d\w*)")
 _NAMESPACE_TROUBLES: Final = (
     "NamespaceDeletionDiscoveryFailure",
     "NamespaceDeletionGroupVersionParsingFailure",

@@ -28,6 +28,7 @@ from holmes.diagnosis.facts.producers import controllers_of, producers_of, targe
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, duration, integer, text, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 _GATEWAY: Final = "gateway.networking.k8s.io"
-_NAMED: Final = re.compile(r"(?:^|\.)(?:cert-manager\.io|argoproj\.io|toolkit\.fluxcd\.io)$")
+_NAMED: Final = expression(r"(?:^|\.)(?:cert-manager\.io|argoproj\.io|toolkit\.fluxcd\.io)$")
 _READS: Final = ("status.conditions", "status.phase", "status.observedGeneration", "metadata.ownerReferences")
 _LONG_GRACES: Final = 5
 _CERTIFICATES: Final = "cert-manager.io"
 _ARGO: Final = "argoproj.io"
-_ARGO_ERRORS: Final = re.compile(r"Error$")
+_ARGO_ERRORS: Final = expression(r"Error$")
 
 
 @Row(

@@ -15,6 +15,7 @@ from holmes.diagnosis.facts.schedules import longest_rest_seconds
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import ROLLOUT_GRACES, sick_pods
 from holmes.kubernetes.fields import duration, integer, moment, text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -212,7 +213,7 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
                 )
 
 
-_MISSED_WORDS: Final = re.compile(
+_MISSED_WORDS: Final = expression(
     r"(?i)\bwait|\bneeds?\b|\bmissing\b|\bstale\b|\bold(?:er)?\b|\bout ?dated\b|\bbehind\b"
     r"|\blast (?:run|update|success)|\bno (?:new|fresh|recent)\b|\bsince\b"
     r"|\bnot (?:yet )?(?:ready|available|refreshed|updated|done|run)\b"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
@@ -13,6 +12,7 @@ from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.unscheduled import is_kept_away, unscheduled_for
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment, text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,12 +50,12 @@ _BAD: Final = frozenset(
     }
 )
 """Conditions of the node problem detector that report a fault when they are True."""
-_BAD_WORDS: Final = re.compile(
+_BAD_WORDS: Final = expression(
     r"(?:Errors?|Fail(?:ed|ures?|ing)|Faults?|Faulty|Problems?|Deadlock|Corrupt\w*|Readonly\w*|ReadOnly\w*|Unhealthy|Hung"
     r"|Hang|Shutdown|Degraded|Stalled|Throttled|Overheat\w*|Down)$"
 )
 """The ends of types of conditions that report a fault, of detectors that a cluster added."""
-_GOOD_WORDS: Final = re.compile(r"^(?:No|Not|Without)[A-Z]")
+_GOOD_WORDS: Final = expression(r"^(?:No|Not|Without)[A-Z]")
 _KERNEL_EVENTS: Final = (
     "TaskHung", "KernelOops", "IOError", "Ext4Error", "XfsHasShutDown", "MemoryReadError", "FilesystemIsReadOnly",
     "UnregisterNetDevice", "CperHardwareErrorFatal",

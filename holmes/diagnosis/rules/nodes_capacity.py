@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.nodes import is_virtual, standing_nodes
 from holmes.diagnosis.facts.resources import allocatable, pods_by_node, requested, written_amount
 from holmes.diagnosis.facts.unscheduled import unscheduled_for
 from holmes.diagnosis.rule import Fault, Row
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 
-_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)", re.ASCII)
-_NO_ADDRESS: Final = re.compile(
+_VERSION: Final = expression(r"v?(\d+)\.(\d+)", re.ASCII)
+_NO_ADDRESS: Final = expression(
     r"no (?:more )?(?:available )?ips?\b|failed to (?:assign|allocate) (?:an )?(?:ip|for range)", re.IGNORECASE
 )
 _MOST_SKEW: Final = 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import failures
@@ -11,6 +10,7 @@ from holmes.diagnosis.facts.producers import is_network_plugin
 from holmes.diagnosis.facts.services import has_ready_endpoints, unready_seconds
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 
-_COMPONENTS: Final = re.compile(r"^(?:kube-proxy|node-?local-?dns|nodelocaldns)(?:$|-)")
+_COMPONENTS: Final = expression(r"^(?:kube-proxy|node-?local-?dns|nodelocaldns)(?:$|-)")
 
 
 @Row(

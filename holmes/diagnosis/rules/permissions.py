@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +24,7 @@ from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LOG_TIME, LogKey
 from holmes.kubernetes.fields import at, moment, text, texts
 from holmes.kubernetes.kinds import EVENT, KINDS
+from holmes.values.expressions import expression
 from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def denied(state: ClusterState) -> Iterator[Fault]:
         )
 
 
-_WITHOUT: Final = re.compile(
+_WITHOUT: Final = expression(
     r"(?i)\b(?:disabled|skip(?:s|ped|ping)?|ignor(?:es|ed|ing)|optional|fall(?:s|ing)? back|fallback|without it)\b"
 )
 

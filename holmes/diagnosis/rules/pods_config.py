@@ -18,6 +18,7 @@ from holmes.diagnosis.facts.references import (
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, boolean, integer, text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, Severity
 
-_NO_KEY: Final = re.compile(
+_NO_KEY: Final = expression(
     r"couldn't find key ([^ ]{1,253}) in (configmap|secret) [^ /]{0,253}/([^ ,;]{1,253})", re.IGNORECASE
 )
 _KINDS: Final = {"configmap": "ConfigMap", "secret": "Secret"}

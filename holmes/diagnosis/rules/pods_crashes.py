@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.crashes import (
@@ -27,6 +26,7 @@ from holmes.diagnosis.facts.pods import container_field, container_words, contai
 from holmes.diagnosis.facts.resources import defaulted_by, vertical_scaler_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, duration, text, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -196,8 +196,8 @@ def restarted(state: ClusterState) -> Iterator[Fault]:
 
 
 _WAITING: Final = frozenset({"CreateContainerError", *START_REASONS})
-_PROGRAM: Final = re.compile(r"exec: \\?\"([^\"\\]{1,1000})\\?\"")
-_BORING: Final = re.compile(
+_PROGRAM: Final = expression(r"exec: \\?\"([^\"\\]{1,1000})\\?\"")
+_BORING: Final = expression(
     r"(?:failed to create (?:containerd |shim )?task|failed to create shim task|OCI runtime create failed"
     r"|runc create failed|failed to start container \"?[0-9a-f]{12,64}\"?|unable to start container process): "
 )

@@ -13,6 +13,7 @@ from holmes.diagnosis.facts.pods import container_field, containers_of
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import duration, moment, text, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _SHOWN_EVICTIONS: Final = 3
 _OLD_SECONDS: Final = 86_400.0
-_LOW: Final = re.compile(r"low on resource: ?\[?([a-z-]{1,60})", re.IGNORECASE)
+_LOW: Final = expression(r"low on resource: ?\[?([a-z-]{1,60})", re.IGNORECASE)
 _DISRUPTIONS: Final = {
     "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
     "DeletionByTaintManager": "its node has a taint that the pod does not tolerate",

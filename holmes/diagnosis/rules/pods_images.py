@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -15,6 +14,7 @@ from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.typos import meant, nearest
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, text, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ _BY_PATTERN: Final = (
         ),
     ),
 )
-_COMPILED: Final = tuple((re.compile(pattern), error) for pattern, error in _BY_PATTERN)
+_COMPILED: Final = tuple((expression(pattern), error) for pattern, error in _BY_PATTERN)
 _OTHER: Final = _error("other", "Image cannot be pulled", "cannot be pulled")
 
 
@@ -163,9 +163,9 @@ _REASONS: Final = frozenset(
         "SignatureValidationFailed",
     }
 )
-_ANSWER: Final = re.compile(r"\b40[13] [A-Z][a-z]+\b")
+_ANSWER: Final = expression(r"\b40[13] [A-Z][a-z]+\b")
 """The status with which a registry denies access."""
-_SECRET_EVENT: Final = re.compile(r"pull secrets \(([^)]{1,500})\)")
+_SECRET_EVENT: Final = expression(r"pull secrets \(([^)]{1,500})\)")
 
 
 @Row(

@@ -17,6 +17,7 @@ from holmes.diagnosis.facts.references import (
 )
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, duration, moment, text
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 from holmes.values.texts import excerpt
 
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 _MOUNT: Final = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 _SANDBOX: Final = ("FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady")
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
-_VOLUME: Final = re.compile(r"for volume \"([^\"]{1,253})\"")
-_UNMOUNTED: Final = re.compile(r"unmounted volumes=\[([^\]]{1,1000})\]")
-_NO_KEY: Final = re.compile(r"references non-existent (?:config|secret) key: ([^ ,;\]]{1,253})", re.IGNORECASE)
+_VOLUME: Final = expression(r"for volume \"([^\"]{1,253})\"")
+_UNMOUNTED: Final = expression(r"unmounted volumes=\[([^\]]{1,1000})\]")
+_NO_KEY: Final = expression(r"references non-existent (?:config|secret) key: ([^ ,;\]]{1,253})", re.IGNORECASE)
 _NODE_NETWORK: Final = (
     "cni plugin not initialized",
     "network plugin is not ready",

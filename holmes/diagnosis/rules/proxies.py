@@ -14,6 +14,7 @@ from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
 
-_PROXY: Final = re.compile(r"(?i)^(?P<scheme>https?|all)_proxy=[\"']?(?P<url>\S{3,300}?)[\"']?$")
-_NO_PROXY: Final = re.compile(r"(?i)^no_proxy=(?P<hosts>.*)$")
-_JAVA: Final = re.compile(r"-D(?P<scheme>https?)\.proxyHost=(?P<url>[\w.-]{1,253})")
-_JAVA_NO_PROXY: Final = re.compile(r"-Dhttp\.nonProxyHosts=[\"']?(?P<hosts>[^\s\"']{1,500})")
-_OF_PROXY: Final = re.compile(r"(?i)proxy|\btunnel\b|\bsquid\b|\bCONNECT\b.{0,120}\b[45]\d\d\b|\bvia[:=] ?1\.[01]\b")
-_DENIED: Final = re.compile(
+_PROXY: Final = expression(r"(?i)^(?P<scheme>https?|all)_proxy=[\"']?(?P<url>\S{3,300}?)[\"']?$")
+_NO_PROXY: Final = expression(r"(?i)^no_proxy=(?P<hosts>.*)$")
+_JAVA: Final = expression(r"-D(?P<scheme>https?)\.proxyHost=(?P<url>[\w.-]{1,253})")
+_JAVA_NO_PROXY: Final = expression(r"-Dhttp\.nonProxyHosts=[\"']?(?P<hosts>[^\s\"']{1,500})")
+_OF_PROXY: Final = expression(r"(?i)proxy|\btunnel\b|\bsquid\b|\bCONNECT\b.{0,120}\b[45]\d\d\b|\bvia[:=] ?1\.[01]\b")
+_DENIED: Final = expression(
     r"(?i)\bdenied\b|\bTCP_DENIED|\bforbidden\b|\bblocked\b|\bnot allowed\b|[/ ](?:403|407|50[234])\b"
 )
-_FAILED: Final = re.compile(
+_FAILED: Final = expression(
     r"(?i)(?<![\d.:/-])(?:403|407|50[234])(?![\w.:/-])|fail|error|refused|time[d-]? ?out|unable|cannot|denied"
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
@@ -26,6 +25,7 @@ from holmes.diagnosis.facts.templates import labels_of
 from holmes.diagnosis.facts.typos import hint
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, moment, text
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ _ALLOCATION_REASONS: Final = (
     "PortRangeFull",
     "FailedToAllocateNodePort",
 )
-_IN_CLUSTER: Final = re.compile(r"^(?P<name>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc(?:\..*)?$")
+_IN_CLUSTER: Final = expression(r"^(?P<name>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc(?:\..*)?$")
 
 
 @Row(

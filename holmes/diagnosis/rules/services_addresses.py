@@ -15,6 +15,7 @@ from holmes.diagnosis.facts.typos import workload_named
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import SERVICE_NAME, children, integer, text, texts
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence
 
 _BROKEN: Final = frozenset({"refused", "timeout"})
-_NO_ANSWER: Final = re.compile(
+_NO_ANSWER: Final = expression(
     r"(?i)time[d-]? ?out|refused|no route to host|unreachable|deadline exceeded|ETIMEDOUT|EHOSTUNREACH|ECONNREFUSED"
 )
 _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"

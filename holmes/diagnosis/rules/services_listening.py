@@ -14,6 +14,7 @@ from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, ObjectRef
 
-_LISTENS: Final = re.compile(
+_LISTENS: Final = expression(
     r"(?i)\b(?:listen(?:ing|s)?\b|(?:serv(?:er|ing)|start(?:ed|ing)|running|bound|bind(?:ing)?|accepting connections)\b"
     r".{0,60}?\b(?:on|at|to)\b).{0,60}?"
     r"(?:(?<=[\s(/\"'=])(?P<host>\*|\[::1?\]|0\.0\.0\.0|127\.0\.0\.1|localhost)?:(?P<port>\d{2,5})\b(?!:)"
     r"|(?<=[\s\"'])(?P<local>127\.0\.0\.1|localhost)?[\"',]{0,2} ?\bport(?:\(s\)|s)?[ :=]{1,2}[\"']?"
     r"(?P<number>\d{2,5}))\b"
 )
-_AS_CLIENT: Final = re.compile(
+_AS_CLIENT: Final = expression(
     r"(?i)\bconnect\w* to\b|\b(?:refused|failed|unreachable|timed out|cannot|can't|could not)\b"
 )
 """Words of a line about another server, or about a port that is not open."""

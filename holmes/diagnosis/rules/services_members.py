@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.actors import last_write, scaled_by
@@ -10,6 +9,7 @@ from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.services import is_headless
 from holmes.diagnosis.rule import Fault, Row
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 
-_MEMBER: Final = re.compile(r"(?P<set>[a-z0-9][a-z0-9.-]*)-(?P<ordinal>\d{1,4})")
+_MEMBER: Final = expression(r"(?P<set>[a-z0-9][a-z0-9.-]*)-(?P<ordinal>\d{1,4})")
 
 
 @Row(

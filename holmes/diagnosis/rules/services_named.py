@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from holmes.diagnosis.facts.templates import labels_of, template_of
 from holmes.diagnosis.facts.typos import governing_service, hint, intended_service, nearest, workload_named
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, integer, matches_map, text, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import Evidence
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _MOST_EVIDENCE: Final = 4
 _CALM_LINES: Final = 20
-_ANSWERED: Final = re.compile(
+_ANSWERED: Final = expression(
     r"(?i)\b(?:answer(?:ed|s)|return(?:ed|s)|respond(?:ed|s)(?: with)?|got) (?:with )?(?:HTTP )?[1-5]\d\d\b"
     r"|(?:->|: ) ?[1-5]\d\d\b(?! ?ms)|\bstatus(?:_?code)?[=: ]{1,2}[1-5]\d\d\b|\bHTTP/\d(?:\.\d)?\"? [1-5]\d\d\b"
 )

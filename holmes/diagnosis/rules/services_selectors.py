@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,7 @@ from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.services_ports import declared_ports, speaks_of
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import at, text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,17 +30,17 @@ _MOST_PROOFS: Final = 2
 _MOST_LINES: Final = 400
 _LEAST_ANSWERS: Final = 5
 _MOSTLY: Final = 0.8
-_ANSWER: Final = re.compile(
+_ANSWER: Final = expression(
     r"\b(?:GET|POST|PUT|DELETE|PATCH|HEAD) (?P<route>/[^\s?\"]{0,200})[^\n]{0,60}?"
     r"(?<![\d.:/-])(?P<status>[2-5]\d\d)(?![\d.:/-])"
 )
-_ERROR: Final = re.compile(
+_ERROR: Final = expression(
     r"(?i)\berror\b|\bfail|refused|time[d-]? ?out"
     r"|(?:->|\bstatus(?:[_ ]?code)?|\bHTTP/[\d.]{1,3}\"?|\breturned|\banswered|\bgot|(?<!\d):)[\"' :=]{0,3}[45]\d\d"
     r"(?![\w.:/-])"
 )
-_ADDRESS: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
-_NUMBER: Final = re.compile(r"\d+")
+_ADDRESS: Final = expression(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
+_NUMBER: Final = expression(r"\d+")
 _FIRST_ERROR: Final = 400
 
 

@@ -24,6 +24,7 @@ from holmes.diagnosis.facts.volumes import (
 )
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, duration, text, texts
+from holmes.values.expressions import expression
 from holmes.values.findings import FixStep, ObjectRef
 
 if TYPE_CHECKING:
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
 _LONG_GRACES: Final = 5
 _MOST: Final = 5
 _DEFAULT: Final = "metadata.annotations[storageclass.kubernetes.io/is-default-class]"
-_STALE: Final = re.compile(r"storageclass\S* \S+ not found", re.IGNORECASE)
-_CLASS_AT_FAULT: Final = re.compile(r"invalid|unknown|unsupported|parameter|no such (?:pool|type)", re.IGNORECASE)
-_MODE_AT_FAULT: Final = re.compile(r"access ?modes?\b|volume capabilit|\b(?:MULTI|SINGLE)_NODE_\w+", re.IGNORECASE)
-_SIZE_AT_FAULT: Final = re.compile(
+_STALE: Final = expression(r"storageclass\S* \S+ not found", re.IGNORECASE)
+_CLASS_AT_FAULT: Final = expression(r"invalid|unknown|unsupported|parameter|no such (?:pool|type)", re.IGNORECASE)
+_MODE_AT_FAULT: Final = expression(r"access ?modes?\b|volume capabilit|\b(?:MULTI|SINGLE)_NODE_\w+", re.IGNORECASE)
+_SIZE_AT_FAULT: Final = expression(
     r"\b(?:size|capacity|bytes?|\d+[KMGT]i?)\b.{0,60}?\b(?:less|smaller|lower|greater|larger|bigger) than\b",
     re.IGNORECASE,
 )

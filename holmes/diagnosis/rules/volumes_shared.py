@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from holmes.diagnosis.facts.stops import stop_of_producer
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import boolean, children, moment, text
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
     from holmes.values.findings import Evidence
 
-_LACKS: Final = re.compile(
+_LACKS: Final = expression(
     r"(?i)\bno such file|\bnot found\b|\bmissing\b(?!-)|\bdoes not exist\b|\bENOENT\b|\bstale\b"
     r"|\bout ?dated\b|\btoo old\b|\bolder than\b|\bis empty\b|\b(?:no|without) (?:new|fresh|recent|current)\b"
     r"|\bnot updated\b|\bunchanged since\b"

@@ -17,6 +17,7 @@ from holmes.diagnosis.facts.unscheduled import claims_of, unscheduled_pods
 from holmes.diagnosis.facts.volumes import files_in, full_mount, node_terms, pods_by_claim, says_full
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, duration, moment, text, text_map, texts
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 _LONG_GRACES: Final = 5
 _MOST: Final = 5
-_MULTI_ATTACH: Final = re.compile(r"multi-?attach error|already (?:exclusively )?(?:attached|used)", re.IGNORECASE)
-_RWOP: Final = re.compile(r"ReadWriteOncePod", re.IGNORECASE)
+_MULTI_ATTACH: Final = expression(r"multi-?attach error|already (?:exclusively )?(?:attached|used)", re.IGNORECASE)
+_RWOP: Final = expression(r"ReadWriteOncePod", re.IGNORECASE)
 _RWO_MODES: Final = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
 
 

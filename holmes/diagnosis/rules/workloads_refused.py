@@ -28,6 +28,7 @@ from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, text
+from holmes.values.expressions import expression
 from holmes.values.findings import Evidence, ObjectRef
 
 if TYPE_CHECKING:
@@ -325,8 +326,8 @@ def refused_otherwise(state: ClusterState) -> Iterator[Fault]:
 
 
 _CLASSES: Final = (
-    ("PriorityClass", "priorityClassName", re.compile(r"no PriorityClass with name (\S+) was found", re.IGNORECASE)),
-    ("RuntimeClass", "runtimeClassName", re.compile(r"RuntimeClass \"?([^\s\"]+)\"? not found", re.IGNORECASE)),
+    ("PriorityClass", "priorityClassName", expression(r"no PriorityClass with name (\S+) was found", re.IGNORECASE)),
+    ("RuntimeClass", "runtimeClassName", expression(r"RuntimeClass \"?([^\s\"]+)\"? not found", re.IGNORECASE)),
 )
 
 

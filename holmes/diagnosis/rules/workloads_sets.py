@@ -17,6 +17,7 @@ from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import sick_pods, wanted_replicas
 from holmes.kubernetes.fields import child, matches_selector, moment, text, text_map
+from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
 
-_ORDINAL: Final = re.compile(r"-(\d+)$")
+_ORDINAL: Final = expression(r"-(\d+)$")
 
 _VENDOR_DOMAINS: Final = (
     "kubernetes.io k8s.io k8s.aws amazonaws.com eksctl.io google.com azure.com microsoft.com digitalocean.com "
@@ -37,7 +38,7 @@ _VENDOR_DOMAINS: Final = (
 )
 _VENDORS: Final = frozenset(_VENDOR_DOMAINS.split())
 """Labels in these domains are set by vendor software, not by users of the cluster."""
-_NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|nowhere|suspend|paused?\b|\boff\b")
+_NOWHERE: Final = expression(r"(?i)non-?exist|no-?such|disabled?|never|none\b|nowhere|suspend|paused?\b|\boff\b")
 
 
 @Row(

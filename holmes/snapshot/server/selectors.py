@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import at, children, integer, text, text_map, texts
 from holmes.snapshot.server.responses import bad_request
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
 _VALUE = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
-_EXISTS = re.compile(rf"(!?)\s*({_KEY})")
-_EQUALS = re.compile(rf"({_KEY})\s*(==|=|!=|<|>)\s*({_VALUE})")
-_SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
-_OUTSIDE_BRACKETS = re.compile(r",(?![^(]*\))")
+_EXISTS = expression(rf"(!?)\s*({_KEY})")
+_EQUALS = expression(rf"({_KEY})\s*(==|=|!=|<|>)\s*({_VALUE})")
+_SET = expression(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
+_OUTSIDE_BRACKETS = expression(r",(?![^(]*\))")
 _WORDS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
@@ -76,9 +77,9 @@ def _requirement(part: str) -> Requirement:
 def shown_selector(selector: JsonValue) -> str:
     """Format the `LabelSelector` of an object like kubectl: `app=web,tier in (cache,db)`, or `<none>` if empty."""
     shown = [(key, f"{key}={value}") for key, value in text_map(selector, "matchLabels").items()]
-    for expression in children(selector, "matchExpressions"):
-        key, operator = text(expression, "key"), _WORDS.get(text(expression, "operator"), "")
-        requirement = Requirement(key=key, operator=operator, values=texts(expression, "values"))
+    for matcher in children(selector, "matchExpressions"):
+        key, operator = text(matcher, "key"), _WORDS.get(text(matcher, "operator"), "")
+        requirement = Requirement(key=key, operator=operator, values=texts(matcher, "values"))
         shown.append((key, str(requirement)))
     return ",".join(part for _, part in sorted(shown, key=lambda each: each[0])) or "<none>"
 
@@ -114,8 +115,8 @@ _SUPPORTED: Final[Mapping[tuple[str, str], Collection[str]]] = {
     ("certificates.k8s.io", "certificatesigningrequests"): ("spec.signerName",),
     ("resource.k8s.io", "resourceslices"): ("spec.nodeName", "spec.driver"),
 }  # fmt: skip
-_PART = re.compile(r"((?:[^\\=!]|\\.)+)(==|!=|=)((?:[^\\=]|\\.)*)", re.DOTALL)
-_COMMA = re.compile(r"(?<!\\),")
+_PART = expression(r"((?:[^\\=!]|\\.)+)(==|!=|=)((?:[^\\=]|\\.)*)", re.DOTALL)
+_COMMA = expression(r"(?<!\\),")
 _RENAMED: Final = {"spec.host": "spec.nodeName"}
 _FALSE_WHEN_MISSING: Final = ("spec.unschedulable", "spec.hostNetwork")
 

@@ -10,6 +10,7 @@ from holmes.kubernetes.fields import children, integer, text
 from holmes.snapshot.discovery import crd_of
 from holmes.snapshot.server import cluster_tables, network_tables, pod_tables, storage_tables, workload_tables
 from holmes.snapshot.server.table_layout import Cells, Column, Layout, age, columns, name_of, partial, since
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,7 +77,7 @@ def table(
     }
 
 
-_STEP = re.compile(
+_STEP = expression(
     r"\.(?P<field>(?:[^.\[\]\\]|\\.)+)"
     r"|\[(?:'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\")\]"
     r"|\[(?P<index>-?\d+)\]"

@@ -6,7 +6,6 @@ If a log cannot be read, its section explains why, and the other logs are still 
 from __future__ import annotations
 
 import asyncio
-import re
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -16,6 +15,7 @@ from holmes.kubernetes.kinds import api_path
 from holmes.toolsets.kubernetes_logs.request import TailLines, line_filter
 from holmes.toolsets.kubernetes_logs.window import LineWindow
 from holmes.values.errors import ClusterUnreachable, ToolError
+from holmes.values.expressions import expression
 from holmes.values.steps import concurrently
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ End: TypeAlias = Literal["complete", "past_end", "bound", "deadline", "cut"]
 _FEED_BYTES = 256 * 1024
 _FEW_LINES = 20
 # If the container was already removed, the kubelet responds with status 200 and only this line, without a timestamp.
-_LOG_IS_GONE = re.compile(rb"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
+_LOG_IS_GONE = expression(rb"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,13 @@ Each section states how many of its matching lines it shows.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.diagnosis.facts.log_groups import story_of
 from holmes.diagnosis.facts.log_numbers import risen_numbers
 from holmes.diagnosis.facts.logs import quoted
+from holmes.values.expressions import expression
 from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from holmes.toolsets.kubernetes_logs.request import LogRequest
 
 _MOST_TROUBLES = 5
-_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\d*(?=Z|[+-]\d\d:\d\d)")
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+_TIMESTAMP = expression(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\d*(?=Z|[+-]\d\d:\d\d)")
+_CONTROL = expression(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ An invalid time or pattern is an error. The module never guesses a value.
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from holmes.toolsets.patterns import bounded_pattern
 from holmes.values.durations import UNIT_SECONDS
 from holmes.values.errors import ToolError
+from holmes.values.expressions import expression
 from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ DEFAULT_TAIL_LINES = 200
 MAX_TAIL_LINES = 5_000
 DEFAULT_MAX_PODS = 10
 _MOST_PODS = 50
-_DURATION_PART = re.compile(
+_DURATION_PART = expression(
     r"(\d+(?:\.\d+)?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)(?![a-z])\s*"
 )
 

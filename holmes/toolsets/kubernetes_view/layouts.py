@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import yaml
 
 from holmes.toolsets.kubernetes_view import ViewError
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _NO_VALUE = "<none>"
 # Maximum width of a column, because one long cell must not widen every row.
 _WIDEST = 200
-_STEP = re.compile(
+_STEP = expression(
     r"""\.?\[\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<index>-?\d+)|(?P<all>\*)
     |\?\(\s*@(?P<path>\.[^=!<>\s]+)\s*(?P<operator>==|!=)\s*(?:'(?P<value1>[^']*)'|"(?P<value2>[^"]*)"|(?P<value3>[\w.-]+))\s*\)
     )\s*\]

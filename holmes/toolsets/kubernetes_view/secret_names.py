@@ -6,12 +6,13 @@ may be joined in any style. The value of an ambiguous name is treated as secret.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+from holmes.values.expressions import expression
+
+_WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 # Words that suggest a secret wherever they occur in a name.
 _SECRET_WORDS: Final = frozenset(
@@ -29,7 +30,7 @@ _SECRET_LAST_WORDS: Final = frozenset(
     }
 )  # fmt: skip
 # Compound words without a separator that suggest a secret.
-_SECRET_PARTS: Final = re.compile(
+_SECRET_PARTS: Final = expression(
     r"passw(?:or)?d|passphrase|(?:api|access|private|secret|encryption|signing|master|ssh)key|authtoken|accesstoken"
     r"|clientsecret|connectionstring|webhookurl"
 )

@@ -46,6 +46,7 @@ from holmes.toolsets.yaml.schema import (
 from holmes.toolsets.yaml.shell import locate_marks, mark_of
 from holmes.toolsets.yaml.templates import compile_command, inferred_parameters
 from holmes.values.errors import ConfigError
+from holmes.values.expressions import expression
 from holmes.values.tools import Parameter, ParameterSchema, Tool
 
 if TYPE_CHECKING:
@@ -66,9 +67,9 @@ _JSON_SCHEMA_WORDS = frozenset(
 )  # fmt: skip
 
 _Built: TypeAlias = tuple[YamlTool, tuple[LintWarning, ...]]
-_EXPRESSION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
-_STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
-_EVAL = re.compile(r"(^|[\s;&|(])eval\s")
+_EXPRESSION = expression(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
+_STATEMENT = expression(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_EVAL = expression(r"(^|[\s;&|(])eval\s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

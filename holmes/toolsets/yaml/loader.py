@@ -7,21 +7,22 @@ contains the file and line.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from holmes.values.errors import ConfigError
+from holmes.values.expressions import expression
 from holmes.yaml_documents import KeyPath, YamlDocument, YamlError, read_document
 
 if TYPE_CHECKING:
+    import re
     from pathlib import Path
 
 _OLD_NAMES = {"additional_instructions": "llm_instructions", "restricted_tools": "approval_required_tools"}
 _TOP_LEVEL_KEYS = ("toolsets", "mcp_servers")
-_ENVIRONMENT = re.compile(r"\{\{-?\s*env\.([A-Za-z_]\w*)\s*-?\}\}")
+_ENVIRONMENT = expression(r"\{\{-?\s*env\.([A-Za-z_]\w*)\s*-?\}\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ and the namespaces that have it. For the name of a workload with one pod, the co
 from __future__ import annotations
 
 import asyncio
-import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,7 @@ from holmes.kubernetes.kinds import KINDS
 from holmes.kubernetes.nearest_names import NamedPlace, name_hint, namespaces_with
 from holmes.kubernetes.workloads import find_pods
 from holmes.values.errors import HolmesError
+from holmes.values.expressions import expression
 from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _TIME_LIMIT_SECONDS: Final = 5.0
 _MOST_PODS: Final = 8
-_MISSING: Final = re.compile(r'\(NotFound\): ([a-z0-9-]+)(?:\.([a-z0-9.-]+))? "([^"\s]+)" not found')
+_MISSING: Final = expression(r'\(NotFound\): ([a-z0-9-]+)(?:\.([a-z0-9.-]+))? "([^"\s]+)" not found')
 _EVERYWHERE: Final = "a resource cannot be retrieved by name across all namespaces"
 
 

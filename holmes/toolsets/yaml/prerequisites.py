@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +18,7 @@ from holmes.toolsets.yaml.definition import (
 from holmes.toolsets.yaml.rendering import render_command
 from holmes.toolsets.yaml.scope import process_environment
 from holmes.values.errors import ConfigError, ToolError, masked
+from holmes.values.expressions import expression
 from holmes.values.texts import shortened
 from holmes.values.tools import Tool
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
 
 _REASON_CHARACTERS = 300
-_NOT_FOUND = re.compile(r"(\S+): command not found")
+_NOT_FOUND = expression(r"(\S+): command not found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from jinja2 import TemplateError
 from holmes.toolsets.yaml.shell import Mark, locate_marks, replace_marks
 from holmes.toolsets.yaml.templates import VALUES, ArgumentText, PlacedValue, ValueList, VariableText, compile_command
 from holmes.values.errors import ToolError
+from holmes.values.expressions import expression
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -39,20 +40,20 @@ _ARGUMENT_PREFIX = "HOLMES_ARGUMENT_"
 # bash and the kernel accept at most 128 KiB in one variable.
 _LONGEST_VALUE_BYTES = 100_000
 
-_HARMLESS = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
-_DIGITS = re.compile(r"-?[0-9]{1,18}")
-_NUMBER = re.compile(r"-[0-9]+(\.[0-9]+)?")
-_NOT_PLAIN = re.compile(r"['\"`$\\(){};|&<>\x00-\x1f]")
-_PLAIN_FOR_SED = re.compile(r"[\w. -]*")
+_HARMLESS = expression(r"[A-Za-z0-9_@%+=:,./-]+")
+_DIGITS = expression(r"-?[0-9]{1,18}")
+_NUMBER = expression(r"-[0-9]+(\.[0-9]+)?")
+_NOT_PLAIN = expression(r"['\"`$\\(){};|&<>\x00-\x1f]")
+_PLAIN_FOR_SED = expression(r"[\w. -]*")
 
-_SED = re.compile(r"\b(sed|perl)\b")
-_INTERPRETER = re.compile(
+_SED = expression(r"\b(sed|perl)\b")
+_INTERPRETER = expression(
     r"\b(sed|perl|[gm]?awk|python[0-9.]*|ruby|node|php|psql|mysql|sqlite3|mongo(sh)?|[a-z]*sh\s+(-\S+\s+)*-\w*c|su\s.*-c)\b"
     r"|\b(ba|z|k|da)?sh\s+(-s\s*)?<<"
 )
-_READS_TWICE = re.compile(r"(^|[\s;&|(])(eval|ssh|watch|parallel)\s")
-_EVALUATES_NUMBERS = re.compile(r"\(\(|\s-(eq|ne|lt|le|gt|ge)\s|\b(let|declare|typeset|local)\s|\[\[")
-_LOOKS_EVALUATED = re.compile(r"\[.*[$`]", re.DOTALL)
+_READS_TWICE = expression(r"(^|[\s;&|(])(eval|ssh|watch|parallel)\s")
+_EVALUATES_NUMBERS = expression(r"\(\(|\s-(eq|ne|lt|le|gt|ge)\s|\b(let|declare|typeset|local)\s|\[\[")
+_LOOKS_EVALUATED = expression(r"\[.*[$`]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.kubernetes.scope import default_namespace, objection, scope_of
 from holmes.kubernetes.scope import refuse_outside as refuse_path
 from holmes.values.errors import ToolError
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,11 +33,11 @@ _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REQUEST_TIMEOUT: Final = "30s"
 # Wrappers of kubectl and oc that add the default options. They are in PATH, so xargs, timeout and scripts use them too.
 _WRAPPERS: Final = Path(__file__).parent / "programs"
-_PROGRAM: Final = re.compile(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
+_PROGRAM: Final = expression(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
 _SEPARATORS: Final = ";|&()<>`\n"
 # The lexer removes quotes, but a symbol or an empty string in quotes is a word, not a separator or comment.
 _MARK: Final = "\x01"
-_QUOTED_SIGN: Final = re.compile(r"""(['"])(?=[#;|&()<>`\n'"])""")
+_QUOTED_SIGN: Final = expression(r"""(['"])(?=[#;|&()<>`\n'"])""")
 _SHORT_WITH_VALUE: Final = frozenset("ofclLskv")
 _LONG_WITH_VALUE: Final = frozenset(
     {"output", "selector", "field-selector", "sort-by", "template", "context", "kubeconfig", "cluster", "user"}

@@ -11,10 +11,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from holmes.values.expressions import expression
+
 MARK = "\x00"
-_MARK = re.compile(r"\x00(\d+)\x00")
-_HEREDOC = re.compile(r"<<(-?)[ \t]*(\\?)(?:'([^'\n]*)'|\"([^\"\n]*)\"|([\w.+-]+))")
-_NOTHING_OR_ASSIGNMENT = re.compile(r"(\w+\+?=)?")
+_MARK = expression(r"\x00(\d+)\x00")
+_HEREDOC = expression(r"<<(-?)[ \t]*(\\?)(?:'([^'\n]*)'|\"([^\"\n]*)\"|([\w.+-]+))")
+_NOTHING_OR_ASSIGNMENT = expression(r"(\w+\+?=)?")
 _WORD_END = frozenset(" \t\n;|&()<>")
 _COMMAND_END = frozenset("\n;|&()")
 

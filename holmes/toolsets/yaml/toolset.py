@@ -22,6 +22,7 @@ from holmes.toolsets.yaml.object_names import Advice, advice_for, plain_object
 from holmes.toolsets.yaml.rendering import render_command, render_description, render_text
 from holmes.toolsets.yaml.scope import command_environment, process_environment, refuse_outside, with_namespace
 from holmes.values.errors import ToolError, masked
+from holmes.values.expressions import expression
 from holmes.values.texts import after_placeholder
 from holmes.values.tools import ToolResult
 from holmes.yaml_documents import refuse_deep
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _ERROR_CHARACTERS = 500
 _RELEASE_NOT_FOUND = "release: not found"
 # Matches a log line of a Go program.
-_GO_LOG = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
+_GO_LOG = expression(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 # Parsed JSON takes about seven times its size in memory, so larger output is not normalised.
 _LARGEST_PARSED_CHARACTERS = 5_000_000
 _Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
