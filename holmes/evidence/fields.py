@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from holmes.evidence.records import Field, Record
     from holmes.evidence.words import Token
 
-
 _LEVELS: Final = ("level", "severity", "lvl")
 _STATUS_KEYS: Final = frozenset({"status", "phase", "state", "type", *_LEVELS})
 _BAD_LEVELS: Final = frozenset({"error", "err", "fatal", "critical", "panic", "e", "f"})

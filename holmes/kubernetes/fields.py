@@ -25,6 +25,7 @@ DEFAULT_STORAGE_CLASS: Final = (
 )
 STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 SERVICE_NAME: Final = "kubernetes.io/service-name"
+REVISION_LABEL: Final = "controller-revision-hash"
 
 
 def at(value: JsonValue, *path: str) -> JsonValue:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.host_mentions import mentions
 from holmes.diagnosis.rule_ids import FORESEEN_RULES, STUCK_ROLLOUT
 from holmes.kubernetes.fields import moment
-from holmes.triage.asked import is_acute, line_of, look_about, refs_of, with_workloads
+from holmes.triage.asked import is_acute, line_of, look_about, one_sentence, refs_of, with_workloads
 from holmes.triage.blame import from_reason, stopped, with_cause
 from holmes.triage.complaints import states_trouble
 from holmes.triage.connections import connections, identity
@@ -23,6 +23,7 @@ from holmes.triage.harm import harms_only_others, lacks_key, leaves_serving, onl
 from holmes.triage.intended import (
     concerns,
     is_beside,
+    is_chosen,
     is_outdated,
     is_scaled,
     may_be_stopped,
@@ -182,15 +183,18 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
         return with_cause(asked, noted.incident, named, noted.path)
     halted = next((each for each in stoppable(asked, named) if stop_of(each)[0]), None)
     if halted is not None and may_be_stopped(asked, halted):
-        if asked.question.asks("why"):
+        missed = halted.kind == "CronJob" and asked.question.complains and asked.question.asks("negation")
+        if asked.question.asks("why") or missed:  # "no invoices are sent, what about invoice-run?"
             return stopped(asked, named, halted)
         empty = halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states
         unfulfilled = not word_list("unfulfilled").isdisjoint(asked.question.words)  # "nothing lands there anymore"
         denied = unfulfilled or is_denied(asked.question, asked.subject)  # "price-sync has not run for a week"
         if (empty or denied) and not is_scaled(asked, halted):
             asked.ledger.take("bound")
+            told = (each.incident.cause for each in candidates if each.incident.culprit == halted.ref)
             setting, effect = stop_of(halted)
-            return look_about(asked, named, "answered", f"{halted.ref} {effect} ({setting}). No other fault was found.")
+            text = one_sentence(next(told, f"{halted.ref} {effect} ({setting})"))
+            return look_about(asked, named, "answered", f"{text} No other fault was found.")
     others = [each.incident for each in candidates if not each.own and each.incident.severity == "critical"]
     upstream = [each for each in others if not harms_only_others(asked.state, asked.question, each, named.objects)]
     look = undelivered(asked, named) or told_by_clients(asked, named) or without_cause(asked, named, upstream)
@@ -258,7 +262,9 @@ def _is_deliberate(asked: Asked, candidate: _Candidate, own: frozenset[ObjectRef
         return asked.question.asks("why")  # the suspended source of a custom resource
     regular = culprit is not None and replaces_regularly(asked, candidate.incident, culprit)
     evicted = "evicted" in asked.question.symptoms & symptoms_of_text(candidate.incident.title)
-    wanted = asked.question.asks("why") or is_outdated(asked, candidate.incident) or regular or evicted
+    routes = candidate.incident.culprit in own and candidate.incident.culprit.kind in ("Service", "Ingress")
+    why = asked.question.asks("why") and (routes or candidate.symptoms > 0 or is_chosen(asked, candidate.incident))
+    wanted = why or is_outdated(asked, candidate.incident) or regular or evicted
     return wanted and candidate.own and bool(about_own) and fits
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.schedules import interval_seconds
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import workloads_behind
-from holmes.diagnosis.rule_ids import CRON_JOB_ACTS, OUTDATED_PODS
+from holmes.diagnosis.rule_ids import CRON_JOB_ACTS, DELIBERATE_RULES, OUTDATED_PODS
 from holmes.kubernetes.fields import moment, text_map
 from holmes.triage.harm import is_about_behaviour, is_about_results, spares
 from holmes.triage.past import is_past
-from holmes.triage.states import is_ready
+from holmes.triage.states import is_ready, stop_of
 from holmes.triage.suspicions import fits_rhythm
 from holmes.triage.vocabulary import word_list
 from holmes.values.expressions import expression
@@ -48,6 +48,14 @@ def replaces_regularly(asked: Asked, incident: Incident, cron_job: ClusterObject
     created = (pod.created for pod in asked.state.pods_of(workload)) if workload is not None else ()
     replaced = any(0 <= each - last <= _SOON_SECONDS for each in created)
     return replaced and fits_rhythm(asked.question, interval_seconds(cron_job, asked.state.now))
+
+
+def is_chosen(asked: Asked, incident: Incident) -> bool:
+    """Return whether an incident tells what the user chose, and the symptoms of a question can come from that."""
+    culprit = asked.state.find(incident.culprit)
+    stops = culprit is not None and bool(stop_of(culprit)[0])
+    chosen = stops or incident.findings[0].rule_id in DELIBERATE_RULES
+    return chosen and (not asked.question.symptoms or bool(asked.question.symptoms & _OF_STOPS))
 
 
 def is_outdated(asked: Asked, incident: Incident) -> bool:

@@ -21,6 +21,7 @@ from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_floods import flooded_by
 from holmes.triage.log_links import behind_service
 from holmes.triage.log_reasons import EXPIRED
+from holmes.triage.log_troubles import troubles_of
 from holmes.triage.names import names_of
 from holmes.triage.past import was_there
 from holmes.triage.vocabulary import symptoms_of_text
@@ -50,6 +51,7 @@ _OF_LOAD: Final = frozenset({"memory", "ready"})
 _REGISTRY: Final = expression(r"(?<![\w./-])((?:[a-z0-9-]+\.)+[a-z]{2,})(?::\d+)?/")
 _NOT_READY: Final = expression(r"(?i)\bprobe\b.{0,30}: the application returns 5\d\d\b")
 """An application that answers its probe and says that it cannot serve: what it needs may be at fault."""
+_PROBE_FAILS: Final = expression(r"\bprobe\b.{0,20}\bfail")
 _CLOCK: Final = expression(r"(?i)\b(?:ntp|clock|chronyd?|time (?:sync|skew|drift))")
 _IN_FUTURE: Final = expression(
     r"(?i)\b(?:used before issued|in the future|not yet valid|not valid yet|clock skew|not active yet|not yet active)\b"
@@ -197,12 +199,23 @@ def with_origin(asked: Asked, incident: Incident, named: Named | None, path: tup
     if reason is None:
         needed = _needed_by(asked, incident, server) if server is not None else None
         if needed is None:
-            return with_cause(asked, incident, named, path)
+            return _with_own_log(asked, incident, server, with_cause(asked, incident, named, path))
         needed = replace(needed, path=tuple(dict.fromkeys((*path, *needed.path))))
         return replace(blamed(asked, needed, named), severity=incident.severity)
     told = replace(reason, words=f"{one_sentence(reason.words)} {incident.cause}")
     way = tuple(dict.fromkeys((*path, incident.culprit, reason.culprit)))
     return replace(from_reason(asked, named, told, way), severity=incident.severity, since=incident.since)
+
+
+def _with_own_log(asked: Asked, incident: Incident, server: ClusterObject | None, look: FirstLook) -> FirstLook:
+    """Return the look with what the log of a server reports whose probe fails, because this often tells the reason."""
+    if server is None or not _PROBE_FAILS.search(incident.cause):
+        return look
+    told = (each for each in troubles_of(asked.state, server) if each.group.weight != "none" and not each.group.over)
+    trouble = max(told, key=lambda each: each.group.count, default=None)
+    if trouble is None or trouble.group.count < _SEVERAL or trouble.quote in look.summary:
+        return look
+    return replace(look, summary=f"{look.summary} Its log reports {trouble.group.span}: {one_sentence(trouble.quote)}")
 
 
 def _needed_by(asked: Asked, incident: Incident, server: ClusterObject) -> LogCause | None:

@@ -20,7 +20,7 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.producers import producers_of, targets_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.resources import amount
-from holmes.diagnosis.facts.stale_settings import old_host, stale_settings, visible_edits
+from holmes.diagnosis.facts.stale_settings import old_host, old_value, stale_settings, visible_edits
 from holmes.diagnosis.facts.stops import stop_of_producer
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import children, duration, moment, text, text_map, texts, written
@@ -83,7 +83,7 @@ def reason_of(state: ClusterState, trouble: Trouble) -> Reason | None:
         _unset_variable(state, trouble),
         rejected_since_edit(state, trouble),
         _expired_certificate(state, trouble),
-        _old_host(state, trouble) if trouble.group.kind == "unknown host" else None,
+        _old_setting(state, trouble),
         _experiment(state, trouble),
         _starved(state, trouble) if trouble.group.kind == "slow" else None,
         _refused_eviction(state, trouble),
@@ -166,12 +166,15 @@ def _newer_than_writers(state: ClusterState, trouble: Trouble) -> Reason | None:
     return None
 
 
-def _old_host(state: ClusterState, trouble: Trouble) -> Reason | None:
-    """Return the setting that no longer contains a host which the running containers still look up."""
-    hosts = {each.host for each in mentions(trouble.group.record) if not each.doubtful}
-    found = (old_host(state, pod, host) for pod in state.pods_of(trouble.workload) for host in hosts)
+def _old_setting(state: ClusterState, trouble: Trouble) -> Reason | None:
+    """Return the setting whose old content running containers still have: a host that they look up, or a value."""
+    pods, last = state.pods_of(trouble.workload), trouble.group
+    unknown = mentions(last.record) if last.kind == "unknown host" else ()
+    hosts = {each.host for each in unknown if not each.doubtful}
+    found = [*(old_host(state, pod, host) for pod in pods for host in hosts)]
+    found += [old_value(state, pod, last.record) for pod in pods]
     old = next((each for each in found if each is not None), None)
-    if old is None:
+    if old is None or (moment(old.value) or 0.0) > last.last > 0:
         return None
     return Reason(culprit=old.culprit, words=old.words, evidence=(f"{old.culprit}, {old.path}: {old.value}",))
 

@@ -9,10 +9,12 @@ from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.log_numbers import settled_amounts
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.status import status_of
-from holmes.kubernetes.fields import text
+from holmes.diagnosis.facts.volumes import class_name, waits_for_consumer
+from holmes.kubernetes.fields import REVISION_LABEL, integer, text
 from holmes.triage.asked import look_about, one_sentence
 from holmes.triage.at_once import starting_words
 from holmes.triage.connections import connections
+from holmes.triage.intended import says_outdated
 from holmes.triage.ledger import unread
 from holmes.triage.log_troubles import troubles_of, workloads_of
 from holmes.triage.scopes import LOGGING, VISIBLE
@@ -45,8 +47,11 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
     settled = _settled(asked, named) if _asks_of_leak(asked.question) else None
     gaps = unread(asked.state, _needed(asked, named), (first.namespace,) if first.namespace else ())
     waiting = next((each for each in named.objects if not is_ready(each)), None)
+    kept = next(filter(None, (_kept_old(asked, each) for each in named.objects)), "") if says_outdated(asked) else ""
     doubtful = asked.question.symptoms - VISIBLE and not asked.question.asks("health")
     doubtful = doubtful and not (_asks_about_now(asked.question) and _works(asked, named))
+    if kept and waiting is None:
+        return look_about(asked, named, "answered", f"{kept} No fault was found in {words}.")
     if gaps and asked.state.reading.namespaces.isdisjoint((first.namespace,)):
         text = f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
     elif waiting is not None:
@@ -138,8 +143,26 @@ def _of_work(asked: Asked, named: Named) -> Iterator[str]:
             yield f"{workload.ref}, its logs of the last hour report work and no trouble"
 
 
+def _kept_old(asked: Asked, each: ClusterObject) -> str:
+    """Return the setting of a StatefulSet with which an update leaves out the subject on purpose, or nothing."""
+    workload = asked.state.workload_of(each)
+    partition = integer(workload.body, "spec", "updateStrategy", "rollingUpdate", "partition")
+    old, new = (workload.text("status", name) for name in ("currentRevision", "updateRevision"))
+    if not partition or old == new or each.labels.get(REVISION_LABEL, old) == new:
+        return ""
+    setting = f"spec.updateStrategy.rollingUpdate.partition is {partition}"
+    return f"{workload.ref} keeps pods with a number below {partition} at the old revision, because {setting}."
+
+
 def _behind(asked: Asked, each: ClusterObject) -> str:
-    """Return a clause with what does the work of an object: the workloads behind an Ingress, or the last run."""
+    """Return a clause with what an object waits for, or with what does its work: workloads, or the last run."""
+    if (
+        each.kind == "PersistentVolumeClaim"
+        and each.text("status", "phase") == "Pending"
+        and waits_for_consumer(asked.state, each)
+    ):
+        name = f"StorageClass {class_name(each)}"
+        return f"; it waits for its first consumer, because {name} has volumeBindingMode WaitForFirstConsumer"
     if each.kind == "CronJob":
         runs = sorted(asked.state.owned_by(each, "Job"), key=lambda job: -job.created)
         ended = text(runs[0].condition("Complete"), "lastTransitionTime") if runs else ""

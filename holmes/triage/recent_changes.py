@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.stale_settings import visible_edits
+from holmes.kubernetes.fields import REVISION_LABEL
 from holmes.triage.log_reasons import Reason
 from holmes.values.expressions import expression
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
 
 _SHORTLY_SECONDS: Final = 600.0
-_HASH: Final = "controller-revision-hash"
 _IDENTIFIER: Final = expression(
     r"(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+)(?![A-Za-z0-9_-])"
     r"|\b(?i:from|join|into|update|table|on|schema|relation|index|column)\b [`\"']?([A-Za-z_]\w{3,60})"
@@ -66,7 +66,7 @@ def _is_new(state: ClusterState, workload: ClusterObject, pods: Sequence[Cluster
     if owner is not None:
         fresh = newest.created - owner.created <= _SHORTLY_SECONDS
         return fresh or (restarts and together)
-    if len({each.labels.get(_HASH, "") for each in pods}) > 1:
+    if len({each.labels.get(REVISION_LABEL, "") for each in pods}) > 1:
         return True
     return together and (restarts or newest.created - workload.created <= _SHORTLY_SECONDS or not workload.created)
 

@@ -124,7 +124,7 @@ def trouble_in_status(state: ClusterState, each: ClusterObject, row: KindRow) ->
     if found and told is not None:
         return replace(told, words=told.words or found[0].why, proof=(*told.proof, *found[0].proof))
     if found or row.fields:
-        return _with_most_specific(found, each) if found else told
+        return _with_expiry(state, each, _with_most_specific(found, each)) if found else told
     return _of_convention(state, each)
 
 
@@ -134,6 +134,13 @@ def _with_most_specific(found: list[Trouble], each: ClusterObject) -> Trouble:
     if specificity(best.words, each) <= specificity(first.words, each):
         return first
     return replace(first, head=best.head, words=best.words, proof=best.proof)
+
+
+def _with_expiry(state: ClusterState, each: ClusterObject, told: Trouble) -> Trouble:
+    """Return the trouble with the time when what the resource issued expired, which users of it notice first."""
+    ends = moment(each.text("status", "notAfter"))
+    expired = f"it expired at {written(ends)}" if ends and ends <= state.now else ""
+    return replace(told, note=expired) if expired and expired not in told.words else told
 
 
 def _not_renewed(state: ClusterState, each: ClusterObject) -> Trouble | None:

@@ -30,6 +30,12 @@ _INFORMATIVE: Final = expression(
     r"\b(?:INFO|LOG|Note|NOTICE|info)\b[ :\]]|level=info|\"level\": ?(?:\"info\"|30\b)|\[(?:info|notice|Note|System)\]"
     r"|^I\d{4} |\"s\":\"I\"|\.INFO:|^I, \["
 )
+_WRITTEN_BY_USERS: Final = expression(
+    r"(?<![\w.-])\"?(?:q|query|search(?:_?(?:term|text|query))?|terms?|keywords?|phrase|prompt|input|title|subject"
+    r"|comment|content|body)\"?(?:=|: ?)\"(?:[^\"\\]|\\.)*\"",
+    re.IGNORECASE,
+)
+"""A quoted value that users of a program write. A record with the level INFO only repeats it."""
 _TROUBLE: Final = expression(
     r"\bfail(?:ed|ure|s)?\b|\berror\b|\bunable\b|\bcannot\b|\bcould not\b|\bDenied operation|\brefused because|\bevict"
     r"|ALERT|slow query|deadlock|waiting for \w*Lock|duration: \d{4}|was terminated|not ready|SSL|Out of memory"
@@ -86,6 +92,8 @@ def kind_of(record: str) -> LineKind | None:
 def _kind_of(record: str) -> LineKind | None:
     if _METRIC.match(record) is not None or _QUIET.search(record) is not None:
         return None
+    if _INFORMATIVE.search(record) is not None:
+        record = _WRITTEN_BY_USERS.sub("", record)
     access = _ACCESS.search(record)
     if access is not None and "[error]" not in record:
         return _of_access(access)

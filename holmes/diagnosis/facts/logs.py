@@ -116,7 +116,7 @@ _GENERAL: Final[dict[SignatureKind, tuple[str, ...]]] = {
         r"are required\b|missing required|required (?:env|config|setting|key|variable|property|parameter)",
         r"environment variable|unbound variable|\bKeyError\b|is not defined|not configured|no such file or directory",
         r"cannot (?:find|open|read|load)|can't (?:find|open|read|load)|could not (?:find|open|read|load)",
-        r"\bnot found\b|does not exist|no such (?:file|key)",
+        r"\bnot (?:be )?found\b|does not exist|no such (?:file|key)",
         r"(?:cannot|could not|failed to) parse|parse error|syntax error",
         r"unknown (?:key|directive|setting|field)|bad number|malformed|\bmissing\b",
     ),
@@ -152,6 +152,8 @@ _FRAME: Final = expression(
     r"|created by |\s*\.\.\. \d+ more|\[signal |main\.main\(\)|[-=*#\s]*$)",
     re.IGNORECASE,
 )
+_HEADING: Final = expression(r"[A-Z]+(?: [A-Z]+)+!?$|[A-Z][a-z]+:$")
+"""A heading above the reason, for example those of Spring Boot: `APPLICATION FAILED TO START` and `Description:`."""
 
 
 def signatures_of(log: str) -> tuple[LogSignature, ...]:
@@ -236,11 +238,12 @@ def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
 
 
 def _meaningful(log: str) -> list[str]:
-    """Return the lines of a log without stack frames and empty lines.
+    """Return the lines of a log without stack frames, empty lines, and headings that other lines follow.
 
     Reads only the last 262,144 characters.
     """
-    return [line for line in _lines(log[-_LONGEST_LOG_CHARACTERS:]) if not _FRAME.match(line) and line.strip()]
+    lines = [line for line in _lines(log[-_LONGEST_LOG_CHARACTERS:]) if not _FRAME.match(line) and line.strip()]
+    return [line for line in lines if line is lines[-1] or not _HEADING.match(line.strip())]
 
 
 def _lines(log: str) -> Iterator[str]:

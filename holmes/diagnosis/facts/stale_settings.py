@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.fixes import command, restarted
@@ -12,7 +12,8 @@ from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import children, moment, text, written
+from holmes.kubernetes.fields import children, moment, text, text_map, written
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import FixStep, ObjectRef
     from holmes.values.json_types import JsonObject
+
+
+_PAIR: Final = expression(r"(?<![\w.-])([A-Za-z][\w.-]{2,60})[\"']?[ \t]?[=:][ \t]?[\"']?([^\s\"',;()]{1,60})")
+_SEVERAL_WORDS: Final = expression(r"[a-z0-9][A-Z]|[A-Za-z0-9][_.-][A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +74,8 @@ def visible_edits(state: ClusterState, workload: ClusterObject) -> Iterator[tupl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OldHost:
-    """A host that a pod still uses, although no current setting of its workload names it.
+class OldSetting:
+    """A host or a value that a pod still uses, although no current setting of its workload contains it.
 
     `culprit` is the object that explains it, and `words` a clause that tells why. `path` is a field of the culprit.
     """
@@ -82,7 +87,7 @@ class OldHost:
     fix: FixStep | None
 
 
-def old_host(state: ClusterState, pod: ClusterObject, host: str) -> OldHost | None:
+def old_host(state: ClusterState, pod: ClusterObject, host: str) -> OldSetting | None:
     """Return why a pod uses a host that its workload's current settings do not contain, or None."""
     workload = state.workload_of(pod)
     word = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-])")
@@ -90,7 +95,7 @@ def old_host(state: ClusterState, pod: ClusterObject, host: str) -> OldHost | No
         return None
     if workload.boolean("spec", "paused"):
         words = f"the rollout of {workload.ref} is paused (spec.paused), so its pods still have an older template"
-        return OldHost(
+        return OldSetting(
             culprit=workload.ref,
             words=words,
             path="spec.paused",
@@ -101,13 +106,36 @@ def old_host(state: ClusterState, pod: ClusterObject, host: str) -> OldHost | No
     if stale is None:
         return None
     words = f"{stale.ref} was changed at {written(stale.edited)}, after its containers started, which {stale.reading}"
-    return OldHost(
+    return OldSetting(
         culprit=stale.ref,
         words=words,
         path="metadata.managedFields",
         value=written(stale.edited),
         fix=restarted(workload.ref),
     )
+
+
+def old_value(state: ClusterState, pod: ClusterObject, line: str) -> OldSetting | None:
+    """Return the ConfigMap with another value now for a key than a line of the pod's log still has, or None.
+
+    Only keys of several words count. Others, for example `level`, are also names of fields of log lines.
+    """
+    told = {key: value for key, value in _PAIR.findall(line) if _SEVERAL_WORDS.search(key)}
+    for stale in stale_settings(state, pod) if told else ():
+        found = state.find(stale.ref) if stale.ref.kind == "ConfigMap" else None
+        data = text_map(found.body, "data") if found is not None else {}
+        pairs = _PAIR.findall("\n".join(f"{key}={value}\n{value}" for key, value in data.items()))
+        now = next(((key, value) for key, value in pairs if key in told and (key, told[key]) not in pairs), None)
+        if now is not None:
+            words = (
+                f"its containers still have {now[0]}={told[now[0]]}, because {stale.ref} was changed to {now[1]} at "
+                f"{written(stale.edited)}, after they started, and they {stale.reading}"
+            )
+            fix = restarted(state.workload_of(pod).ref)
+            return OldSetting(
+                culprit=stale.ref, words=words, path="metadata.managedFields", value=written(stale.edited), fix=fix
+            )
+    return None
 
 
 def _started(pod: ClusterObject) -> float:

@@ -51,6 +51,9 @@ _PIECE: Final = expression(r"(?P<count>\d+) (?P<text>.+?)(?=, \d+ |[.;] |[.;]?$)
 _HEAD: Final = expression(r"^.*?nodes? (?:are|is) available: ?", re.IGNORECASE | re.DOTALL)
 _PREEMPTION: Final = expression(r"[.,;]?\s*preemption:", re.IGNORECASE)
 _SCALING: Final = frozenset({"TriggeredScaleUp", "Nominated"})
+_CLAIM: Final = expression(r"\bnodeclaim/(?P<name>[a-z0-9.-]+)")
+_CLAIM_KIND: Final = "NodeClaim.karpenter.sh"
+_LAUNCH_FAILED: Final = frozenset({"LaunchFailed", "InsufficientCapacity", "NodeClassNotReady"})
 _NOT_SCALING: Final = frozenset({"NotTriggerScaleUp", "FailedScaleUp"})
 NODE_GRACES: Final = 15
 """Autoscalers give a new node 15 minutes to join (--max-node-provision-time, and Karpenter's registration)."""
@@ -85,6 +88,7 @@ class Unscheduled:
     `pieces` contains the reasons, the main reason first, and `later` those that the scheduler gives only since another
     reason. `since` is in seconds since the epoch. `autoscaler` is the event in which an autoscaler refused to add a
     node, or requested one that did not come. `first` is the event with the reason of the beginning if it still holds.
+    `claims` is the NodeClaim of the requested node if it could not be launched.
     """
 
     pod: ClusterObject
@@ -95,6 +99,7 @@ class Unscheduled:
     first: ClusterEvent | None
     since: float | None
     autoscaler: ClusterEvent | None
+    claims: tuple[ObjectRef, ...]
 
     @property
     def main(self) -> Piece:
@@ -160,6 +165,7 @@ def _unscheduled(state: ClusterState, pod: ClusterObject, told: str) -> Unschedu
     pieces = sorted(pieces_of(message), key=lambda piece: _weight(state, pod, piece))
     pieces = pieces or [Piece(count=0, text=message, reason="other")]
     first, standing = _from_the_beginning(state, pod, events, {each.reason for each in pieces})
+    told_by = _last_of_autoscaler(state, pod)
     return Unscheduled(
         pod=pod,
         message=message,
@@ -168,7 +174,8 @@ def _unscheduled(state: ClusterState, pod: ClusterObject, told: str) -> Unschedu
         proof=proof,
         first=first,
         since=moment(text(pod.condition("PodScheduled"), "lastTransitionTime")) or pod.created or None,
-        autoscaler=_last_of_autoscaler(state, pod) if pieces[0].reason in _OF_NODES else None,
+        autoscaler=told_by if pieces[0].reason in _OF_NODES else None,
+        claims=_failed_claim(state, told_by) if pieces[0].reason in _OF_NODES else (),
     )
 
 
@@ -285,7 +292,19 @@ _RESOURCES: Final = ("cpu", "memory")
 def coming_node(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:
     """Return the event in which an autoscaler recently requested a node for the pod, or None."""
     told = _last_of_autoscaler(state, pod)
-    return told if told is not None and told.reason in _SCALING and _is_recent(state, told) else None
+    comes = told is not None and told.reason in _SCALING and _is_recent(state, told)
+    return told if comes and not _failed_claim(state, told) else None
+
+
+def _failed_claim(state: ClusterState, told: ClusterEvent | None) -> tuple[ObjectRef, ...]:
+    """Return the NodeClaim that the event of Karpenter names if its condition says that it cannot be launched."""
+    named = _CLAIM.search(told.message) if told is not None else None
+    claim = state.get(_CLAIM_KIND, "", named["name"]) if named is not None else None
+    if claim is None:
+        return ()
+    launched = claim.condition("Launched")
+    failed = text(launched, "status") != "True" and text(launched, "reason") in _LAUNCH_FAILED
+    return (claim.ref,) if failed else ()
 
 
 def _last_of_autoscaler(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.line_kinds import kind_of
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.unscheduled import claims_of
@@ -180,8 +181,15 @@ class FullMount:
 
 
 def says_full(line: str) -> bool:
-    """Return whether the line reports a full disk."""
-    return _NO_SPACE.search(line) is not None
+    """Return whether the line reports a full disk. A line that only repeats these words reports no trouble."""
+    return _NO_SPACE.search(line) is not None and kind_of(line) is not None
+
+
+def full_lines(log: str) -> tuple[str, ...]:
+    """Return the lines of a log that report a full disk, without spaces around them."""
+    if _NO_SPACE.search(log) is None:
+        return ()
+    return tuple(line.strip() for line in log.splitlines() if says_full(line))
 
 
 def files_in(line: str) -> tuple[str, ...]:

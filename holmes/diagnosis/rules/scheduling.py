@@ -104,6 +104,7 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
             *((node.ref for node in nodes) if resource == "pods" else device_plugins(state, resource)),
             *(node.ref for node in state.of("Node") if not _is_cordoned(node) and is_kept_away(state, pod, node)),
             *preemptors_of(state, state.workload_of(pod)),
+            *found.claims,
         ),
         since=found.since,
     )
@@ -166,6 +167,7 @@ def no_label(state: ClusterState) -> Iterator[Fault]:
             cause=f"{owner_words(pod, state)} requires nodes with {value}, but {why}{found.others}",
             evidence=(*own, *found.proofs, *_label_evidence(nodes, path, child(pod.body, "spec"))),
             next_check="kubectl get nodes --show-labels",
+            because=found.claims,
             since=found.since,
             fix=tuple(_label_fixes(own, child(pod.body, "spec"), nodes)) if path == "nodeSelector" else (),
         )
@@ -299,7 +301,7 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
         cause=cause,
         evidence=own,
         next_check="kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints",
-        because=(*(node.ref for node in troubled), *_initializers(state, by)),
+        because=(*(node.ref for node in troubled), *_initializers(state, by), *found.claims),
         since=found.since,
         fix=tuple(uncordoned(node) for node in troubled[:1]),
     )

@@ -14,7 +14,7 @@ from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.typos import nearest
 from holmes.diagnosis.facts.unscheduled import claims_of, unscheduled_pods
-from holmes.diagnosis.facts.volumes import files_in, full_mount, node_terms, pods_by_claim, says_full
+from holmes.diagnosis.facts.volumes import files_in, full_lines, full_mount, node_terms, pods_by_claim
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, duration, moment, text, text_map, texts
 from holmes.values.expressions import expression
@@ -330,11 +330,11 @@ _SHARED_MEMORY: Final = "/dev/shm/"  # noqa: S108  the path is compared with log
 )
 def full(state: ClusterState) -> Iterator[Fault]:
     """Report the volume of the file that could not be written."""
-    told = [state.find(key.pod) for key, log in state.logs.items() if says_full(log)]
-    owners = {state.workload_of(pod).ref for pod in told if pod is not None}
-    for key, log in state.logs.items():
+    told = {key: full_lines(log) for key, log in state.logs.items()}
+    pods = [state.find(key.pod) for key, lines in told.items() if lines]
+    owners = {state.workload_of(pod).ref for pod in pods if pod is not None}
+    for key, lines in told.items():
         pod = state.find(key.pod)
-        lines = [line.strip() for line in log.splitlines() if says_full(line)]
         container = next((each for each in containers_of(pod) if each.name == key.container), None) if pod else None
         if pod is None or container is None or not lines:
             continue

@@ -15,7 +15,7 @@ from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import wanted_replicas
-from holmes.kubernetes.fields import at, child, duration, integer, text
+from holmes.kubernetes.fields import REVISION_LABEL, at, child, duration, integer, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence
     from holmes.values.json_types import JsonObject
 
-_HASH: Final = "controller-revision-hash"
 _MOST_WEBHOOKS: Final = 5
 
 
@@ -73,7 +72,7 @@ def _revisions(workload: ClusterObject) -> tuple[Evidence, Evidence]:
     title="Update waits until pods are deleted",
     severity="warning",
     kinds=("StatefulSet", "DaemonSet", "Pod"),
-    reads=("spec.updateStrategy.type", "status.updateRevision", f"Pod metadata.labels[{_HASH}]"),
+    reads=("spec.updateStrategy.type", "status.updateRevision", f"Pod metadata.labels[{REVISION_LABEL}]"),
     explanation="With the update strategy OnDelete, a change to the template reaches a pod only after the pod is "
     "deleted. Pods of the older revision are still running. The severity is info while all pods are ready.",
 )
@@ -93,7 +92,7 @@ def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:
                     evidence.field(workload, "spec", "updateStrategy", "type"),
                     *(_revisions(workload) if workload.kind == "StatefulSet" else _counts(workload)),
                 ),
-                next_check=f"kubectl -n {workload.namespace} get pods -L {_HASH}",
+                next_check=f"kubectl -n {workload.namespace} get pods -L {REVISION_LABEL}",
             )
 
 
@@ -101,7 +100,7 @@ def _old_pods(state: ClusterState, workload: ClusterObject) -> list[ClusterObjec
     pods = [pod for pod in state.pods_of(workload) if pod.deleted is None]
     if workload.kind == "StatefulSet":
         newest = workload.text("status", "updateRevision")
-        return [pod for pod in pods if newest and pod.labels.get(_HASH, newest) != newest]
+        return [pod for pod in pods if newest and pod.labels.get(REVISION_LABEL, newest) != newest]
     counted = isinstance(workload.at("status", "updatedNumberScheduled"), int) or workload.integer(
         "status", "observedGeneration"
     )
@@ -117,7 +116,7 @@ def _old_pods(state: ClusterState, workload: ClusterObject) -> list[ClusterObjec
     reads=(
         "status.updateRevision",
         "spec.updateStrategy.type",
-        f"Pod metadata.labels[{_HASH}]",
+        f"Pod metadata.labels[{REVISION_LABEL}]",
         "Pod status.conditions[Ready]",
     ),
     explanation="A StatefulSet replaces a pod only after the pod is ready, and with the update strategy OnDelete only "
@@ -130,13 +129,13 @@ def stays_old(state: ClusterState) -> Iterator[Fault]:
         for pod in _old_pods(state, workload) if why and workload.deleted is None else ():
             if unready_seconds(state, pod) < 2 * state.patience_seconds or pod_ready(pod):
                 continue
-            look = f"kubectl -n {workload.namespace} get pods -L {_HASH}"
+            look = f"kubectl -n {workload.namespace} get pods -L {REVISION_LABEL}"
             yield Fault(
                 subject=pod.ref,
-                cause=f"{pod.ref} is not ready and still has the old revision {pod.labels.get(_HASH, '')} of "
+                cause=f"{pod.ref} is not ready and still has the old revision {pod.labels.get(REVISION_LABEL, '')} of "
                 f"{workload.ref}; {why}, so the new template is used after the pod is deleted",
                 evidence=(
-                    evidence.value(pod, f"metadata.labels[{_HASH}]", pod.labels.get(_HASH, "")),
+                    evidence.value(pod, f"metadata.labels[{REVISION_LABEL}]", pod.labels.get(REVISION_LABEL, "")),
                     *(_revisions(workload) if workload.kind == "StatefulSet" else _counts(workload)),
                 ),
                 next_check=look,
