@@ -50,9 +50,9 @@ _INDENTED = expression(
 _DETAIL = expression(r"(?:[\w@.:\[\]/-]{1,80} ){0,6}(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  ")
 _CAUSE = expression(
     r"\s*(?:Caused by: |---> |\[cause\]: "
-    r"|(?:[A-Za-z_]\w*(?:\.|::|\\))*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b[:\s])"
+    r"|(?:[A-Za-z_]\w*(?:\.|::|\\))*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b(?:[:\s]|$))"
 )
-_NAMED = expression(r"(?:[a-z_]\w*\.)+[A-Z]\w*[a-z]: ")
+_NAMED = expression(r"(?:[a-z_]\w*\.)+(?:[A-Z]\w*[a-z]|\w*(?:error|timeout)): ")
 _USUAL_START = expression(r"(?:ts|time|level|lvl)=\S|[DIWEF], \[|\S+ \S+ \S+ \[\d\d/\w{3}/\d{4}:")
 _LEVEL_KEYS = ("level", "severity", "lvl", "log.level", "levelname", "loglevel", "@l")
 _MESSAGE_KEYS = ("msg", "message", "log", "event", "text", "body", "short_message", "@m", "@mt", "fields")

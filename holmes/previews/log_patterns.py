@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from holmes.previews.excerpts import lines_in_pieces
 from holmes.previews.log_lines import ParsedLine, begins_like_a_log_line, parse_line
-from holmes.previews.severity import ERROR, INFO, STATUS, may_be_severe, status_of
+from holmes.previews.severity import INFO, STATUS, WARNING, may_be_severe, status_of
 
 _DROPPED = b"0123456789abcdefABCDEF"
 _MAX_PARSED = 8_000
@@ -143,7 +143,7 @@ class _Reader:
         """Add `line` to the preceding stack trace. Returns whether the line belongs to the trace."""
         if self._current is None:
             return False
-        begins_trace = parsed.is_cause and not self._is_exception and (self._current.level or INFO) >= ERROR
+        begins_trace = parsed.is_cause and not self._is_exception and (self._current.level or INFO) >= WARNING
         if parsed.role != "indented" and not (parsed.role == "stray" and (self._in_trace or begins_trace)):
             return False
         self._in_trace = True

@@ -52,7 +52,7 @@ from holmes.values.findings import SEVERITIES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from holmes.diagnosis.facts.log_groups import LogGroup
+    from holmes.diagnosis.facts.line_groups import LogGroup
     from holmes.triage.asked import Asked
     from holmes.triage.connections import Connection
     from holmes.triage.question import Question

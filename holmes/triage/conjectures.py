@@ -30,6 +30,27 @@ _SUSPECTS: Final = expression(
     r"|\best-ce (?:ca|cela|lie|la cause|pour (?:ca|cela))|\bc'est (?:lie|ca)|\b(?:cela|ca) a un rapport"
     r"|\by a-t-il un (?:lien|rapport))\s*(?:,? (?:or|oder|o|ou) (?:not|something else|nicht|no|non|pas))?\s*$"
 )
+_NAMED_SUSPECT: Final = expression(
+    r"\b(?:is|are|was|could|can|might|may|would) (?:[\w./-]+ ){1,5}(?:be )?"
+    r"(?:to blame|at fault|responsible|guilty|(?:the|a) (?:root )?(?:cause|reason|culprit|problem))\s*$"
+    r"|\b(?:ist|sind) (?:[\w./-]+ ){1,4}(?:daran )?(?:schuld|der grund|die ursache)\s*$"
+    r"|\btiene[n]? la culpa\b|\best-ce la faute\b"
+)
+_GUESS: Final = expression(
+    r"\b(?:looks?|seems?|sounds?) (?:(?:a bit|very|kind of|quite|so|pretty|really) )?"
+    r"(?:bad|odd|strange|weird|suspicious|off|funny|fishy|unhealthy)\b"
+    r"|\b(?:sieht|sehen|wirkt|wirken) (?:\w+ )?(?:komisch|schlecht|seltsam|verdachtig|merkwurdig)\b"
+    r"|\bse ven? (?:muy )?(?:mal|rar[oa]s?)\b|\b(?:semblent?|ont? l'air) (?:bizarres?|mauvais\w*|louches?)\b"
+)
+"""A guess if it is asked, or told beside the complaint."""
+_BESIDE: Final = expression(
+    r"\balso\b|\bunrelated\b|\b(?:different|another|separate|other) (?:story|issue|topic|problem|thing)\b|\bauch\b"
+    r"|\bander\w+ (?:thema|geschichte)\b|\btambien\b|\botr[oa] (?:tema|historia)\b|\baussi\b"
+    r"|\bautre (?:sujet|histoire)\b"
+)
+_ABOUT_IT: Final = expression(r"(?:its?|their|they|sein\w*|ihr\w*|es|su|sus|son|sa|ses|il|elle)\b")
+"""The beginning of a sentence about the suspect of the sentence before."""
+_REASON_ASKED: Final = expression(r"\b(?:why|warum|wieso|weshalb|por que|pourquoi)\b")
 _LINK: Final = expression(r"[,\u2013\u2014-]\s*$")
 _LEAST_WORDS: Final = 2
 
@@ -54,18 +75,35 @@ def without_conjecture(text: str, is_name: Callable[[str], bool]) -> Conjecture:
     If nothing but the suspicion remains, it is the question.
     """
     sentences = _SENTENCE.split(text.strip())
-    at = next((index for index, each in enumerate(sentences) if _SUSPECTS.search(_plain(each))), -1)
+    at = next((index for index, each in enumerate(sentences) if _suspects(each)), -1)
     if at < 1:
         return Conjecture(text, ())
     bare = _LINK.sub("", _SUSPECTS.sub("", _plain(sentences[at]))).strip()
     first = at if len(bare.split()) >= _LEAST_WORDS else at - 1
     told = sentences[:first]
-    if not any(len(words_of(folded(each))) > _LEAST_WORDS and "?" not in each for each in told):
+    if not any(map(_complains, told)):
         return Conjecture(text, ())
+    rest = sentences[at + 1 :]
+    about_it = 1 if rest and _ABOUT_IT.match(_plain(rest[0])) and "?" not in rest[0] else 0
     words = words_of(folded(" ".join(sentences[first : at + 1])))
     names = [word for word in dict.fromkeys(words) if not vocabulary().is_ordinary(word) and is_name(word)]
-    return Conjecture(" ".join((*told, *sentences[at + 1 :])), tuple(names))
+    return Conjecture(" ".join((*told, *rest[about_it:])), tuple(names))
+
+
+def _suspects(sentence: str) -> bool:
+    """Return whether a sentence only suspects something."""
+    plain = _plain(sentence)
+    if _SUSPECTS.search(plain) or _NAMED_SUSPECT.search(plain):
+        return True
+    asked = sentence.rstrip(" )").endswith("?") and not _REASON_ASKED.search(plain)
+    return _GUESS.search(plain) is not None and (asked or _BESIDE.search(plain) is not None)
+
+
+def _complains(sentence: str) -> bool:
+    """Return whether a sentence is long enough for a complaint, and asks for nothing but the reason."""
+    plain = _plain(sentence)
+    return len(words_of(plain)) > _LEAST_WORDS and ("?" not in sentence or _REASON_ASKED.search(plain) is not None)
 
 
 def _plain(sentence: str) -> str:
-    return folded(sentence).strip(" ?!.;")
+    return folded(sentence).strip(" ?!.;()")

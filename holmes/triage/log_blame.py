@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.diagnosis.facts.producers import producers_of
@@ -19,9 +21,9 @@ from holmes.triage.connections import connections
 from holmes.triage.harm import leaves_serving
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_floods import flooded_by
-from holmes.triage.log_links import behind_service
+from holmes.triage.log_links import behind_service, named_services
 from holmes.triage.log_reasons import EXPIRED
-from holmes.triage.log_troubles import troubles_of
+from holmes.triage.log_troubles import REACHED, troubles_of
 from holmes.triage.names import names_of
 from holmes.triage.past import was_there
 from holmes.triage.vocabulary import symptoms_of_text
@@ -61,6 +63,10 @@ _TOGETHER_SECONDS: Final = 60.0
 _QUOTED: Final = 80
 _ACCOUNTS: Final = ("User", "Account", "Role", "Grant", "Client")
 """Endings of custom kinds that stand for an account in a product, for example `KafkaUser`."""
+_CUT_OFF: Final = REACHED | {"unknown host", "pool exhausted"} - {"upstream 5xx"}
+"""Kinds of lines of a program that gets no connection. A pool without connections is exhausted, too."""
+_NO_SUCH_NAME: Final = expression(r"(?i)\bno such host\b|\bNXDOMAIN\b|\bName or service not known\b")
+"""The answer of a name server, which the program can reach."""
 _REJECTIONS: Final = frozenset({"auth failed"})
 
 
@@ -74,9 +80,9 @@ def _behind_logs(asked: Asked, logged: LogCause, *, of_scope: bool) -> Incident 
     quoting = next((each for each in critical if _quotes(each, logged.troubles[-1])), None)
     if quoting is not None:
         return quoting
-    clock = next(_of_clocks(asked, logged, found), None)
-    if clock is not None:
-        return clock
+    outside = next(chain(_of_clocks(asked, logged, found), _of_policies(asked, logged.troubles[-1], found)), None)
+    if outside is not None:
+        return outside
     if len(logged.path) > 1:  # the object to which the logs lead says why it does not answer
         owned = (each for each in critical if logged.culprit in (each.culprit, *each.affected, *_owners(asked, each)))
         owned = (each for each in owned if not leaves_serving(asked.state, each, [logged.culprit]))
@@ -105,6 +111,23 @@ def _of_clocks(asked: Asked, logged: LogCause, incidents: list[Incident]) -> Ite
     for each in incidents:
         older = (moment(each.since) or 0.0) <= last.first
         if older and each.culprit.kind == "Node" and each.culprit.name in nodes and _CLOCK.search(each.cause):
+            yield each
+
+
+def _of_policies(asked: Asked, last: Trouble, incidents: list[Incident]) -> Iterator[Incident]:
+    """Yield the incidents of policies that cut off the writer of the lines from what it cannot reach, or from DNS.
+
+    Without such lines, nothing shows that the network enforces policies. If they name Services, it must be one of them.
+    """
+    policies = [each for each in incidents if each.culprit.kind == "NetworkPolicy" and each.severity != "info"]
+    if not policies or last.group.kind not in _CUT_OFF or _NO_SUCH_NAME.search(last.group.record):
+        return
+    settings = {named.object for _, named in workload_hosts(asked.state, last.workload)} | {last.workload.ref}
+    named = set(named_services(asked.state, last))
+    for each in policies:
+        told = {one.object for finding in each.findings for one in finding.evidence}
+        blocked = {ref for ref in each.affected if ref.kind == "Service"}
+        if (last.workload.ref in each.affected or settings & told) and (not named or not blocked or named & blocked):
             yield each
 
 

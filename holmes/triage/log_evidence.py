@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.line_groups import MOST_OF_THE_LOG, OFTEN
 from holmes.diagnosis.facts.line_kinds import CREDENTIALS, kind_of
-from holmes.diagnosis.facts.log_groups import MOST_OF_THE_LOG, OFTEN, stories_of
+from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.stale_settings import visible_edits
-from holmes.kubernetes.fields import written
+from holmes.kubernetes.fields import text, written
 from holmes.triage.harm import is_about_behaviour, is_about_results
+from holmes.triage.log_actors import records_of
 from holmes.triage.log_following import way_from
 from holmes.triage.log_policies import denying_policy
 from holmes.triage.log_proofs import felt_at, is_opaque, tells_of_lock
@@ -27,8 +29,8 @@ from holmes.values.expressions import expression
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from holmes.diagnosis.facts.line_groups import LogGroup
     from holmes.diagnosis.facts.line_patterns import LineKind
-    from holmes.diagnosis.facts.log_groups import LogGroup
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_following import Way
@@ -41,6 +43,7 @@ _SHORTLY_SECONDS: Final = 300.0
 _NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
     *REACHED, "slow", "lock", "queue full", "pool exhausted", "rate limited",
 })  # fmt: skip
+_ADDRESS: Final = expression(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _ROUTE: Final = expression(r"(?<![\w/.])(?:https?://[^\s\"/]{1,200})?(/[a-z][\w/-]{2,60})")
 _SLOW: Final[frozenset[LineKind | None]] = frozenset({"slow", "lock", "pool exhausted", "queue full"})
 _SLOWNESS: Final = expression(
@@ -151,7 +154,8 @@ def cause_in_logs(
     if period is not None:
         answering: Iterable[Trouble] = (each for each in found if _was_in(each.group, *period))
     else:
-        answering = (each for each in map(partial(_confirmed, state), found) if _answers(question, each, state.now))
+        confirmed = (each for each in map(partial(_confirmed, state), found) if not _is_of_stranger(state, each))
+        answering = (each for each in confirmed if _answers(question, each, state.now))
     fitting = sorted(answering, key=lambda each: _rank(question, each))
     if not fitting:
         waiting = (_waiting(state, trouble) for trouble in found)
@@ -234,6 +238,16 @@ def _waiting(state: ClusterState, trouble: Trouble) -> LogCause | None:
 def _explains_slowness(group: LogGroup) -> bool:
     """Return whether the lines can be the reason of long response times. Fast errors are not."""
     return group.kind in _NEIGHBOURS or bool(group.detail) or _SLOWNESS.search(group.record) is not None
+
+
+def _is_of_stranger(state: ClusterState, trouble: Trouble) -> bool:
+    """Return whether a server only refuses the passwords of one client outside of the cluster, which may be guesses."""
+    if trouble.group.kind != "auth failed" or not trouble.group.of_client:
+        return False
+    records = [*records_of(trouble, dict(stories_of(state, trouble.workload))[trouble.key])]
+    common = set.intersection(*(set(_ADDRESS.findall(each)) for each in records)) if len(records) >= OFTEN else set()
+    nodes = (text(one, "address") for node in state.of("Node") for one in node.children("status", "addresses"))
+    return bool(common - {pod.text("status", "podIP") for pod in state.of("Pod")} - {*nodes})
 
 
 def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import edges, workload_hosts
+from holmes.diagnosis.facts.line_groups import OFTEN
 from holmes.diagnosis.facts.line_kinds import CREDENTIALS
-from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
+from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.triage.log_actors import (
@@ -23,7 +24,7 @@ from holmes.triage.log_actors import (
     new_client,
     records_of,
 )
-from holmes.triage.log_calls import OWN, speaks_of_call
+from holmes.triage.log_calls import speaks_of_call
 from holmes.triage.log_links import behind_service, name_servers, named_services, own_services
 from holmes.triage.log_queues import idle_consumer, stopped_client
 from holmes.triage.log_reasons import EXPIRED, old_server
@@ -33,9 +34,11 @@ from holmes.triage.log_servers import (
     changed_issuer,
     changed_itself,
     changed_server,
+    configured_servers,
     ended_server,
     mixed_server,
     moved_service,
+    of_product,
     only_pod,
     stuck_server,
 )
@@ -45,7 +48,7 @@ from holmes.values.expressions import expression
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.log_groups import LogGroup
+    from holmes.diagnosis.facts.line_groups import LogGroup
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_reasons import Reason
     from holmes.triage.log_troubles import Trouble
@@ -140,7 +143,7 @@ def _by_what_was_before(state: ClusterState, way: Way) -> Way | None:
 
 def _to_troubled_server(state: ClusterState, way: Way, named: tuple[ObjectRef, ...]) -> Way | None:
     """Return the way through a server whose own log reports trouble, and on from there."""
-    known = named or (_configured(state, way.last) if speaks_of_call(way.last) else ())
+    known = named or (configured_servers(state, way.last) if speaks_of_call(way.last) else ())
     for service in (*_resolving(state, way.last), *(known or _alike(state, way.last))):
         deeper = _deeper(state, service, way)
         if deeper is not None:
@@ -181,7 +184,7 @@ def _to_changed_server(state: ClusterState, way: Way) -> Way:
     if changed_itself(state, way.last) or _ELSEWHERE.search(way.last.group.record):
         return way
     found: list[tuple[ObjectRef, ObjectRef, Reason | None]] = []
-    for service in _configured(state, way.last):
+    for service in configured_servers(state, way.last):
         blamed, reason = changed_server(state, service, way.last, named=False)
         if blamed is not None and blamed not in way.path:
             found.append((service, blamed, reason))
@@ -227,11 +230,12 @@ def _alike(state: ClusterState, trouble: Trouble) -> Iterator[ObjectRef]:
 
 
 def _meant(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
-    """Return the only server of a workload, if the lines are about a server without its name."""
+    """Return the only server of a workload, or of its product, if the lines are about a server without its name."""
     group = trouble.group
     told = SERVER_STATE.search(group.record) is not None
     about = told or group.kind in REACHED or _REFUSED_BY_SERVER.search(group.record) is not None
-    found = _configured(state, trouble) if about and not HOST.search(group.record) else ()
+    found = configured_servers(state, trouble) if about and not HOST.search(group.record) else ()
+    found = of_product(state, found, group.record) if len(found) > 1 else found
     return found if len(found) == 1 else ()
 
 
@@ -265,7 +269,7 @@ def _at_server(state: ClusterState, way: Way, deeper: Trouble, service: ObjectRe
 
 def _to_issuer(state: ClusterState, way: Way, rejecting: Trouble, service: ObjectRef) -> Way | None:
     """Return the way to the server that issued what another server rejects, if it was changed just before."""
-    for other in _configured(state, way.last):
+    for other in configured_servers(state, way.last):
         reason = changed_issuer(state, other, way.last, rejecting) if other != service else None
         if reason is not None and reason.culprit not in way.path:
             return way.at(other, reason.culprit, reason)
@@ -296,13 +300,6 @@ def _works(state: ClusterState, trouble: Trouble) -> bool:
     return found
 
 
-def _configured(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
-    """Return the Services that the workload is configured to use, unless the lines speak of the workload itself."""
-    if trouble.group.kind in OWN:
-        return ()
-    return tuple(dict.fromkeys(use.service for use, _ in workload_hosts(state, trouble.workload)))
-
-
 def _deeper(state: ClusterState, service: ObjectRef, way: Way) -> Trouble | None:
     """Return the trouble behind a Service that began at about the same time."""
     for workload in behind_service(state, service):
@@ -319,7 +316,7 @@ def _other_client(state: ClusterState, way: Way, reached: ObjectRef | None) -> W
     actor = actor_of(state, last, callers, works=_works(state, last))
     actor = actor or client_by_path(state, last, callers) or job_before(state, last)
     actor = actor or stopped_client(state, last, way.path) or idle_consumer(state, last, way.path)
-    shared = _configured(state, last) if reached is None else ()
+    shared = configured_servers(state, last) if reached is None else ()
     for server in dict.fromkeys(filter(None, (reached, own, *shared))):
         earlier = _earlier_client(state, server, way) if actor is None else None
         if earlier is not None:

@@ -18,7 +18,7 @@ from holmes.values.expressions import expression
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.log_groups import LogGroup
+    from holmes.diagnosis.facts.line_groups import LogGroup
     from holmes.kubernetes.cluster_state import ClusterState
 from holmes.triage.log_troubles import Trouble
 

@@ -13,8 +13,9 @@ from holmes.diagnosis.facts.container_settings import does_without, unset_variab
 from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.host_mentions import mentions
+from holmes.diagnosis.facts.line_groups import OFTEN
 from holmes.diagnosis.facts.line_kinds import CREDENTIALS
-from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
+from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.producers import producers_of, targets_of

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
-from holmes.diagnosis.facts.log_groups import OFTEN, stories_of
+from holmes.diagnosis.facts.line_groups import OFTEN
+from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of, program_of
 from holmes.diagnosis.facts.status import pod_ready
+from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import children, integer, moment, text, text_map, written
 from holmes.triage.log_actors import records_of
+from holmes.triage.log_calls import OWN
 from holmes.triage.log_links import behind_service, failing_name_servers, name_servers
 from holmes.triage.log_reasons import Reason, rejected_since_edit
 from holmes.triage.log_troubles import REACHED
@@ -18,8 +22,11 @@ from holmes.triage.recent_changes import changes_of, shares_identifier, told_cha
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holmes.diagnosis.facts.line_groups import LogGroup
     from holmes.diagnosis.facts.line_patterns import LineKind
-    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.diagnosis.facts.log_groups import LogStory
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -41,6 +48,7 @@ SERVER_STATE: Final = expression(
     r"|\bOOM command not allowed\b|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
 )
 """The words with which a server answers that its own state keeps it from serving."""
+_WORDS: Final = expression(r"[a-z]{4,}")
 _NOT_PRIMARY: Final = expression(
     r"(?i)\bREADONLY You|\bread[- ]only (?:replica|transaction|standby|mode)|\bnot (?:the )?(?:primary|master|leader)\b"
 )
@@ -64,6 +72,26 @@ _STUCK: Final = expression(
 )
 """The words of a server that does nothing until something is released, whatever the level of the line."""
 _OTHER_NAME: Final = expression(r"certificate (?:is )?(?:valid for|has expired)|certificate is expired|expired cert")
+
+
+def configured_servers(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef, ...]:
+    """Return the Services that the workload is configured to use, unless the lines speak of the workload itself."""
+    if trouble.group.kind in OWN:
+        return ()
+    return tuple(dict.fromkeys(use.service for use, _ in workload_hosts(state, trouble.workload)))
+
+
+def of_product(state: ClusterState, services: Iterable[ObjectRef], record: str) -> tuple[ObjectRef, ...]:
+    """Return the Services whose product a line names: `Redis::CommandError` is about the one with the image redis."""
+    words = set(_WORDS.findall(record.lower()))
+    return tuple(each for each in services if not words.isdisjoint(_WORDS.findall(_product(state, each))))
+
+
+def _product(state: ClusterState, service: ObjectRef) -> str:
+    """Return the name of a Service and the names of the images behind it."""
+    behind = (template_of(each).spec for each in behind_service(state, service))
+    images = [text(one, "image").rpartition("/")[2] for spec in behind for one in children(spec, "containers")]
+    return " ".join((service.name, *images)).lower()
 
 
 def blamed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef | None:

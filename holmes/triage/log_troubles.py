@@ -17,8 +17,8 @@ from holmes.values.expressions import expression
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from holmes.diagnosis.facts.line_groups import LogGroup
     from holmes.diagnosis.facts.line_patterns import LineKind
-    from holmes.diagnosis.facts.log_groups import LogGroup
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
     from holmes.values.findings import ObjectRef

@@ -66,7 +66,7 @@ def is_past(asked: Asked) -> bool:
 
 def _says_over(question: Question) -> bool:
     """Return whether a clause of a complaint says that the trouble has ended: "all good now", "it is quiet again"."""
-    if not (question.complains or question.asks("trouble")):
+    if not question.wants_cause:
         return False
     marks = [each.first for each in question.found if each.name == "now"]
     marks += [index for index, word in enumerate(question.words) if word in word_list("again")]

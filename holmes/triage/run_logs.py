@@ -22,7 +22,8 @@ from holmes.values.expressions import expression
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.diagnosis.facts.line_groups import LogGroup
+    from holmes.diagnosis.facts.log_groups import LogStory
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import LogKey
     from holmes.triage.asked import Asked

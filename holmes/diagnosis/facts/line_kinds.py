@@ -64,6 +64,9 @@ _STEMS: Final = (
 _NO_DIGITS: Final = str.maketrans("123456789", "000000000")
 _STATUS: Final = expression(r"\b(?:4[02][139]|50[0-4]|111)\b")
 _CAUSED: Final = expression(r"^\s*(?:Caused by: | ?---> |\[cause\]: )(.*)", re.MULTILINE)
+_THROWN: Final = expression(r"^(?:[A-Za-z_]\w*(?:\.|::|\\))*[A-Z]\w*(?:Error|Exception)\b: .*", re.MULTILINE)
+"""The exception of a stack trace below the line of the log that reports it."""
+_WRAPPED: Final = expression(r"^(?:The above exception was the direct|During handling of the above)", re.MULTILINE)
 _CHAIN: Final = expression(r"^\s+\d{1,2}: (.+)", re.MULTILINE)
 """A cause in a list below `Caused by:`, as Rust writes it."""
 CREDENTIALS: Final[frozenset[LineKind | None]] = frozenset({"auth failed", "clock or token", "forbidden", "tls"})
@@ -127,6 +130,8 @@ def _reasons(record: str) -> Iterator[str]:
     if "\n" in record:
         yield from reversed(_CHAIN.findall(plain.partition("\nCaused by:\n")[2]))
         yield from (match[1] for match in reversed(list(_CAUSED.finditer(plain))))
+        thrown = _THROWN.findall(plain.partition("\n")[2])
+        yield from thrown if _WRAPPED.search(plain) else reversed(thrown)
         plain = "\n".join(line for line in plain.split("\n") if not _FRAME.match(line))
     yield plain
 

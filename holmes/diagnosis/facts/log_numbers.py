@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Sequence
 
+    from holmes.diagnosis.facts.line_groups import LogGroup
     from holmes.diagnosis.facts.line_patterns import LineKind
-    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.diagnosis.facts.log_groups import LogStory
     from holmes.previews.log_patterns import Pattern
 
 _MOST_PATTERNS: Final = 500

@@ -63,8 +63,9 @@ _OF_OTHERS: Final = expression(
 _ASIDE: Final = expression(
     r"(?i)\b(?:telemetry|metrics?|otlp|otel|opentelemetry|trac(?:er|ing)|statsd|sentry|analytics|pushgateway|jaeger"
     r"|zipkin|newrelic|datadog|apm)\b"
+    r"|:(?:4317|4318|8125|8126|9411|14250|14268)\b"
 )
-"""Words about observing a program. Its work does not depend on it."""
+"""Words about observing a program, and the ports for this. Its work does not depend on it."""
 _SUSPECT: Final = expression(
     r"(?i)\bwaiting (?:for|on|until) |\b(?:failed|unable) (?:to|since|because|with|after)\b|\bfailed: "
 )
@@ -108,13 +109,18 @@ _FAILED_REQUEST: Final[LineKind] = "upstream 5xx"
 _CHARACTERS: Final = 2_000
 
 
+def is_aside(record: str) -> bool:
+    """Return whether a record is about what only observes the program."""
+    return _ASIDE.search(record) is not None
+
+
 def weight_of(pattern: Pattern, record: str, kind: LineKind | None, *, replaces: bool) -> Weight:
     """Return why a record reports trouble. `replaces` means that the lines are written in place of the usual ones."""
     level = pattern.level
     relayed = level is not None and level < WARNING and _RELAYED.search(record) is not None
     if relayed or _HANDLED.search(record) is not None:
         return "warning" if level is not None and level >= WARNING else "none"
-    aside = _ASIDE.search(record) is not None
+    aside = is_aside(record)
     if kind is not None:
         return "warning" if aside else "status" if kind == _FAILED_REQUEST else "kind"
     if _SERVER_ERROR.search(record) is not None:

@@ -18,8 +18,9 @@ from holmes.values.findings import Evidence
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from holmes.diagnosis.facts.line_groups import LogGroup
     from holmes.diagnosis.facts.line_patterns import LineKind
-    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.diagnosis.facts.log_groups import LogStory
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
     from holmes.values.findings import ObjectRef

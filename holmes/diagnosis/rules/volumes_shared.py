@@ -18,7 +18,7 @@ from holmes.values.expressions import expression
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.log_groups import LogGroup
+    from holmes.diagnosis.facts.line_groups import LogGroup
     from holmes.diagnosis.facts.stops import Stop
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject

@@ -17,7 +17,8 @@ from holmes.values.texts import excerpt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.log_groups import LogGroup, LogStory
+    from holmes.diagnosis.facts.line_groups import LogGroup
+    from holmes.diagnosis.facts.log_groups import LogStory
     from holmes.kubernetes.workloads import ContainerState, ContainerView, FoundPods, PodView
     from holmes.toolsets.kubernetes_logs.reader import Section
     from holmes.toolsets.kubernetes_logs.request import LogRequest

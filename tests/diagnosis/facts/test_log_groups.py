@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holmes.diagnosis.facts.log_groups import LogGroup, story_of
+from holmes.diagnosis.facts.line_groups import LogGroup
+from holmes.diagnosis.facts.log_groups import story_of
 from holmes.diagnosis.facts.log_numbers import risen_numbers
 from holmes.kubernetes.fields import written
 from tests.diagnosis.row_cases import NOW

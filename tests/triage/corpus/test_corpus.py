@@ -25,7 +25,7 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("unseen", "questions"): Score(cases=120, verdict_right=118, wholly_right=115, false=0),
     ("unseen", "alerts"): Score(cases=60, verdict_right=54, wholly_right=53, false=0),
     ("development", "questions"): Score(cases=1846, verdict_right=1838, wholly_right=1829, false=2),
-    ("development", "classes"): Score(cases=1747, verdict_right=1692, wholly_right=1679, false=0),
+    ("development", "classes"): Score(cases=1758, verdict_right=1703, wholly_right=1690, false=0),
     ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
 ROLLOUT: Final = Case(
