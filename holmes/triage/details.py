@@ -16,10 +16,10 @@ from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.field_filters import KEY_PARTS
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
+from holmes.triage.image_filters import image_conditions, images_of
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
-from holmes.triage.selection import images_of
 from holmes.triage.states import is_ready
 from holmes.triage.users import keys_used
 from holmes.triage.vocabulary import beginnings, word_list
@@ -51,20 +51,19 @@ def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
 
 def images(asked: Asked) -> FirstLook:
     """List the images of the running pods, which can differ from the template of their workload."""
-    part = next((word for word in (*asked.question.words, *asked.question.quoted) if ":" in word or "/" in word), "")
-    if part and "Pod" in asked.question.kinds:
-        return _with_image(asked, part)
+    conditions = image_conditions(asked)
+    if conditions and {*asked.question.kinds} & {*WORKLOAD_KINDS, "Pod"}:
+        return number_or_list(asked)
     users = dict.fromkeys(user for each in _pods_or_workloads(asked) for user in asked.state.pods_of(each) or (each,))
     used: dict[tuple[str, str], int] = Counter()
     for each in users:  # a workload without pods only would use its images
         for image in images_of(each):
             used[str(asked.state.workload_of(each).ref), image] += each.kind == "Pod"
-    parts = [*asked.subject.images]
-    parts += [word for word in asked.subject.unknown if "." in word or any(word in image for _, image in used)]
+    parts = [word for word in asked.subject.unknown if "." in word]
     rows = [
         (owner, image, str(number))
         for (owner, image), number in sorted(used.items())
-        if all(word in image for word in parts)
+        if all(word in image for word in parts) and all(each.holds(image) for each in conditions)
     ]
     names = sorted({row[1] for row in rows})
     summary = (
@@ -83,21 +82,6 @@ def versions(asked: Asked) -> FirstLook:
     names = ", ".join(sorted({row[1] or "unknown" for row in rows}))
     return fact(
         asked, f"Kubernetes {names} on {counted(len(rows), 'node')}.", table_of(("node", "kubelet", "runtime"), rows)
-    )
-
-
-def _with_image(asked: Asked, part: str) -> FirstLook:
-    """List the pods with an image that contains `part`."""
-    pods = [
-        pod
-        for pod in asked.state.of("Pod")
-        if asked.subject.contains(pod) and any(part in image.lower() for image in images_of(pod))
-    ]
-    rows = [(pod.ref.path, ", ".join(images_of(pod)), status_of(pod)) for pod in pods]
-    return fact(
-        asked,
-        f"{counted(len(rows), 'pod')} {asked.subject.place} with image {part}.",
-        table_of(("pod", "images", "status"), rows),
     )
 
 
@@ -185,6 +169,8 @@ def asks_scaling_bounds(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how far an autoscaler can scale the named objects."""
     scaled = "HorizontalPodAutoscaler" in question.kinds or question.asks("replicas")
     room = not word_list("room to scale").isdisjoint(question.words)
+    allowed = question.asks("permission") or not word_list("modals").isdisjoint(question.words)
+    room = room or (question.asks("count") and allowed)  # "how many pods may the HPA of web start"
     return bool(scaled and room and subject.named) and not question.asks("why", "trouble", "changes", "when", "logs")
 
 

@@ -22,6 +22,7 @@ from holmes.triage.log_blame import blamed
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
+from holmes.triage.other_readings import read_otherwise
 from holmes.triage.pasted_alerts import pasted_alert, without_mark
 from holmes.triage.plans import plans_of
 from holmes.triage.quantities import usage
@@ -214,6 +215,7 @@ def _needs_noun(text: str) -> bool:
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
     question, subject = find_subject(parsed(request.question, scan.state), names_of(scan.state), request.namespace)
+    subject = read_otherwise(question, subject, names_of(scan.state))
     subject = with_earlier(question, subject, scan.state, earlier)
     subject = about_custom_objects(question, subject, scan)
     if request.continues and earlier and not (subject.named or subject.missing or subject.namespaces):

@@ -116,8 +116,9 @@ def _asks_of_account(question: Question, subject: Subject) -> bool:
 
 
 def _allowed_amount(question: Question) -> bool:
-    """Return whether "allowed" is about an amount: "how much memory is it allowed"."""
+    """Return whether "allowed" is about an amount: "how much memory is it allowed", "how many may the HPA start"."""
     amounts = any(beginnings(each).search(question.spoken) for each in ("memory", "cpu", "storage words"))
+    amounts = amounts or question.asks("replicas") or "HorizontalPodAutoscaler" in question.kinds
     return amounts and question.asks("count", "resources") and "ServiceAccount" not in question.kinds
 
 

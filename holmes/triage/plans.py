@@ -18,6 +18,7 @@ from holmes.triage.commands import (
     port_forward,
 )
 from holmes.triage.grammar import asks_who, names_things, unknown_parts
+from holmes.triage.key_filters import is_keyed, keys_named
 from holmes.triage.log_answers import asks_logs, log_answer, searches_lines
 from holmes.triage.moments import asks_time, moments
 from holmes.triage.orders import asks_how_to_change, how_to_change
@@ -56,6 +57,7 @@ _WHOSE: Final = word_list("by whom") | word_list("interrogatives") | word_list("
 _JUDGING: Final = frozenset({"why", "trouble", "health", "logs", "count", "changes", "when", "permission"})
 _OWNED: Final = word_list("belonging")
 _VERBS: Final = word_list("yes or no")
+_BEFORE_NOUNS: Final = word_list("quantifiers") | word_list("determiners")
 _MEASURED: Final = word_list("measured")
 
 
@@ -194,9 +196,9 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
     return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
 
 
-def _asks_images(question: Question, _subject: Subject) -> bool:
+def _asks_images(question: Question, subject: Subject) -> bool:
     pulls = question.symptoms - {"image"} or any(word.startswith(("pull", "registr")) for word in question.words)
-    lists = question.asks("list", "uses") or (not question.asks("health") and not pulls)
+    lists = question.asks("list", "uses") or subject.images or (not question.asks("health") and not pulls)
     about = question.asks("images") and lists and "Node" not in question.kinds
     return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
 
@@ -230,7 +232,12 @@ def _asks_who(question: Question, subject: Subject) -> bool:
 def _wants_images(question: Question, subject: Subject) -> bool:
     """Return whether a question begins with images: "which images do the pods use"."""
     listed = [each.last for each in question.found if each.sense == "concept" and each.name == "list"]
-    first = any(each.name == "images" and each.first - 1 in listed for each in question.found)
+    words = question.words
+    first = any(
+        each.name == "images" and at < each.first and _BEFORE_NOUNS.issuperset(words[at + 1 : each.first])
+        for each in question.found
+        for at in listed
+    )  # "show all images"
     return first and _asks_images(question, subject)
 
 
@@ -267,6 +274,8 @@ def _asks_list(question: Question, subject: Subject) -> bool:
         each.name for each in question.found
         if each.sense == "concept" and not (each.name == "health" and each.first in listed)  # "overview of pods"
     }  # fmt: skip
+    if keys_named(question) and not subject.named and not question.asks("why", "changes"):
+        return True
     if _says_that(question, subject):
         return False
     nouns = {index for each in question.found if each.sense == "kind" for index in range(each.first, each.last + 1)}
@@ -282,7 +291,7 @@ def _asks_list(question: Question, subject: Subject) -> bool:
     lists = (
         names_things(question) or question.asks("list", "age") or question.states or question.labels or subject.values
     )
-    keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
+    keyed = is_keyed(question)
     aged = question.older_seconds or question.newer_seconds
     filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
     things = keyed or kinds or question.states or question.labels or subject.values or _says_word(question)
