@@ -41,10 +41,11 @@ _DOING: Final = word_list("doing")
 _POSSESSING: Final = word_list("possessing")
 _OF: Final = word_list("of") | word_list("locating")
 _SAYING_OF_OBJECTS: Final = frozenset(
-    {"list", "count", "health", "trouble", "negation", "other", "age", "now", "polite", "follow_up", "images", "logs",
-     "changes", "uses", "usage", "why"}
-)  # fmt: skip
+    {"list", "count", "health", "trouble", "negation", "other", "age", "now", "polite", "follow_up", "uses", "why"}
+)
 """Concepts that a word before a noun says of the objects, or asks about them: "healthy pods", "list pods"."""
+_BEFORE_SUBJECT: Final = word_list("verbs before subjects") | word_list("before judged") | {"namespaces", "namespace"}
+_JUDGING: Final = frozenset({"health", "trouble", "ready", "not_ready", "running", "failing", "crashing"})
 _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
 
 
@@ -117,6 +118,19 @@ def owns(question: Question, index: int) -> bool:
         or (ends and before in _POSSESSING | _OF)
         or (beside and not {each.name for each in question.found if each.first == index} & _SAYING_OF_OBJECTS)
     )
+
+
+def is_judged(question: Question, index: int) -> bool:
+    """Return whether the word at a position is what a question of health is about: "is media ok", "how are a and b"."""
+    words, clause = question.words, question.clause(index)
+    here = [each for each in question.found if each.first <= index <= each.last]
+    if any(each.sense != "concept" or each.first != each.last for each in here) or index - 1 not in clause:
+        return False
+    after = words[index + 1] if index + 1 in clause else ""
+    judges = any(each.first == index + 1 and each.name in _JUDGING for each in question.found)
+    asks = any(each.first != index and each.name in _JUDGING for each in question.found) or question.asks("why")
+    ends = not after or after in _CONJUNCTIONS or (after in vocabulary().stop and after not in _OF)
+    return asks and words[index - 1] in _BEFORE_SUBJECT and (ends or judges)
 
 
 def order_of(question: Question, subject: Subject) -> str:

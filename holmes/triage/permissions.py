@@ -10,6 +10,7 @@ from holmes.diagnosis.facts.custom_resources import resource_of
 from holmes.kubernetes.fields import text
 from holmes.kubernetes.kinds import KINDS, WORKLOADS
 from holmes.triage.facts import fact, table_of
+from holmes.triage.grammar import asks_who
 from holmes.triage.ledger import unread
 from holmes.triage.names import names_of
 from holmes.triage.role_answers import MOST_RULES, WHO, holder_of, of_principal, of_role, rule_told, who_may_all
@@ -61,6 +62,7 @@ _SORTS: Final = (
     ("User ", expression(r"\b(?:users|benutzer|nutzer|usuarios|utilisateurs|people)\b")),
     ("Group ", expression(r"\b(?:groups|gruppen|grupos|groupes|teams)\b")),
 )
+_SUBRESOURCES: Final = ("/exec", "/portforward", "/eviction")
 _ROLES: Final = ("Role", "ClusterRole")
 _NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *_ROLES})
 _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace shop`"
@@ -105,7 +107,7 @@ def _role(question: Question, subject: Subject) -> ClusterObject | None:
 
 def _asks_of_account(question: Question, subject: Subject) -> bool:
     """Return whether a question asks if an account, a workload or the person who asks may do something."""
-    verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words) or question.asks("exec")
+    verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words) or question.asks("exec", "port_forward")
     resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
     can, own = not _CAN.isdisjoint(question.words), _SELF.search(question.text) is not None
     accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
@@ -164,7 +166,7 @@ def _verbs(asked: Asked) -> tuple[str, ...]:
     commanded = words[:1] == ["list"] and not _VERB_BY_WORD.keys().isdisjoint(words[1:])
     words = words[1:] if commanded else words  # "list the accounts that may read pods"
     verbs = tuple(dict.fromkeys(_VERB_BY_WORD[word] for word in words if word in _VERB_BY_WORD))
-    return verbs or (("create",) if asked.question.asks("exec") else ())
+    return verbs or (("create",) if asked.question.asks("exec", "port_forward") else ())
 
 
 def _resource_kinds(asked: Asked) -> tuple[str, ...]:
@@ -229,7 +231,7 @@ def _account(asked: Asked) -> ClusterObject | None:
     if written is not None:
         return asked.state.get("ServiceAccount", written[1], written[2])
     accounts = [each for each in asked.subject.objects if each.kind == "ServiceAccount"]
-    for each in () if accounts else asked.subject.objects:
+    for each in () if accounts or asks_who(asked.question) else asked.subject.objects:  # "who may delete web"
         named = asked.state.get("ServiceAccount", each.namespace, each.name)
         used = [pod.text("spec", "serviceAccountName") or "default" for pod in asked.state.pods_of(each)[:1]]
         found = named or next((asked.state.get("ServiceAccount", each.namespace, name) for name in used), None)
@@ -263,8 +265,9 @@ def _resource(asked: Asked, kind: str) -> tuple[str, str, bool]:
     if known is not None:
         log = "/log" if kind == "Pod" and asked.question.asks("logs") else ""
         shell = "/exec" if kind == "Pod" and asked.question.asks("exec") else ""
+        forwards = "/portforward" if kind == "Pod" and asked.question.asks("port_forward") else ""
         evicts = "/eviction" if kind == "Pod" and "evict" in asked.question.words else ""
-        return f"{known.resource}{log or shell or evicts}", known.group, known.namespaced
+        return f"{known.resource}{log or shell or forwards or evicts}", known.group, known.namespaced
     name, _, group = kind.partition(".")
     return resource_of(asked.state, name, group), group, True
 
@@ -278,7 +281,7 @@ def _request(asked: Asked, account: tuple[str, str], verb: str, kind: str, space
     return Denial(
         account_namespace=account[0],
         account=account[1],
-        verb="create" if resource.endswith(("/exec", "/eviction")) else verb,
+        verb="create" if resource.endswith(_SUBRESOURCES) else verb,
         resource=resource,
         group=group,
         namespace="" if asked.question.whole_cluster or not namespaced else space,

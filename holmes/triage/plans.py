@@ -18,6 +18,7 @@ from holmes.triage.commands import (
     port_forward,
 )
 from holmes.triage.grammar import asks_who, names_things, unknown_parts
+from holmes.triage.handled import asks_handled, number_handled
 from holmes.triage.key_filters import is_keyed, keys_named
 from holmes.triage.log_answers import asks_logs, log_answer, searches_lines
 from holmes.triage.moments import asks_time, moments
@@ -56,6 +57,9 @@ _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Persisten
 _WHOSE: Final = word_list("by whom") | word_list("interrogatives") | word_list("whose")
 _JUDGING: Final = frozenset({"why", "trouble", "health", "logs", "count", "changes", "when", "permission"})
 _OWNED: Final = word_list("belonging")
+_ADVISING: Final = word_list("advising")
+_ADVISED: Final = ("resources", "replicas", "settings", "usage", "images", "why", "trouble", "logs", "change_order")
+"""Concepts by which an advice is about the objects of a cluster: "which memory limit do you recommend for web"."""
 _VERBS: Final = word_list("yes or no")
 _BEFORE_NOUNS: Final = word_list("quantifiers") | word_list("determiners")
 _MEASURED: Final = word_list("measured")
@@ -74,8 +78,12 @@ class Plan:
 
 
 def _plan_of(question: Question, subject: Subject) -> Plan | None:
-    """Return the plan for a question, or None if the question is not about a cluster."""
+    """Return the plan for a question, or None if the question is not about a cluster, but for example for advice."""
     if _GENERAL.search(question.text) and not (subject.named or subject.namespaces or subject.values):
+        return None
+    if not _ADVISING.isdisjoint(question.words) and not (
+        question.asks(*_ADVISED) or question.symptoms or question.states or subject.kinds
+    ):
         return None
     return next((plan for plan in _PLANS if plan.fits(question, subject)), None)
 
@@ -90,6 +98,7 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     exact = plan is not None and (
         (plan.answer == log_answer and searches_lines(question))
         or (plan.answer == happenings.changes and happenings.acts(question, subject))
+        or plan.answer == inventory.restarts_of
         or dependencies.asks_impact(question, subject)
         or _asks_whose(question, subject)
         or (plan.answer == dependencies.uses and not question.complains and not is_denied(question, subject))
@@ -323,11 +332,13 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
 _ALL: Final[tuple[PartSense, ...]] = (
     "word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period",
 )  # fmt: skip
+_OF_LINES: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "state", "kind", "bound", "period")
 _CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept"))
 _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
     Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
+    Plan(fits=inventory.asks_restarts, answer=inventory.restarts_of, takes=_ALL),
     Plan(fits=_asks_whose, answer=details.addresses, takes=_ALL),
     Plan(fits=asks_columns, answer=inventory.number_or_list),
     Plan(fits=asks_permission, answer=permission, takes=_ALL),
@@ -338,7 +349,8 @@ _PLANS: Final = (
     Plan(fits=asks_exec, answer=exec_command, takes=_ALL),
     Plan(fits=details.asks_scaling_bounds, answer=details.scaling_bounds, takes=_ALL),
     Plan(fits=details.asks_which_is_older, answer=details.ages, takes=_ALL),
-    Plan(fits=asks_logs, answer=log_answer, takes=("word", "symptom", "value", "state", "kind", "bound", "period")),
+    Plan(fits=asks_handled, answer=number_handled, takes=_OF_LINES),
+    Plan(fits=asks_logs, answer=log_answer, takes=_OF_LINES),
     Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept")),
     Plan(fits=_asks_events, answer=happenings.events, takes=("period", "concept")),
     Plan(fits=asks_quota, answer=quota, takes=_ALL),
