@@ -40,6 +40,8 @@ _CONJUNCTIONS: Final = word_list("conjunctions")
 _DOING: Final = word_list("doing")
 _POSSESSING: Final = word_list("possessing")
 _OF: Final = word_list("of") | word_list("locating")
+_TO: Final = frozenset({"to", "zu", "zum", "a", "al", "au"})
+_BELONGING: Final = word_list("belonging")
 _SAYING_OF_OBJECTS: Final = frozenset(
     {"list", "count", "health", "trouble", "negation", "other", "age", "now", "polite", "follow_up", "uses", "why"}
 )
@@ -116,6 +118,7 @@ def owns(question: Question, index: int) -> bool:
         or before in _DOING
         or after in _POSSESSING
         or (ends and before in _POSSESSING | _OF)
+        or (ends and before in _TO and not _BELONGING.isdisjoint(words[clause.start : index]))
         or (beside and not {each.name for each in question.found if each.first == index} & _SAYING_OF_OBJECTS)
     )
 

@@ -1,4 +1,4 @@
-"""Answers how many things a program handled, if its lines tell the number: "how many mails did it send", `sent=12`.
+"""Reads how many things a program handled as a number of its lines: "how many mails did it send", `sent=12`.
 
 Keys of log lines are past participles in English. The question has another form of the verb, or another language.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.log_answers import asks_logs, log_answer
+from holmes.triage.log_answers import asks_logs
 from holmes.triage.log_lines import lines_of
 from holmes.triage.log_values import series_of
 from holmes.triage.vocabulary import beginnings
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from holmes.triage.asked import Asked
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
-    from holmes.values.first_look import FirstLook
 
 _FORMS: Final = {
     "sent": "send sends sending verschickt versendet gesendet geschickt envia envio enviado enviados enviadas enviaron"
@@ -44,20 +43,22 @@ _FORMS: Final = {
 _PARTICIPLE: Final = {form: participle for participle, forms in _FORMS.items() for form in forms.split()}
 
 
-def asks_handled(question: Question, subject: Subject) -> bool:
-    """Return whether a question counts things that named programs handled, and not lines."""
+def with_participles(asked: Asked) -> Asked:
+    """Add the participles of the question's verbs that are keys of the lines, if it counts what a program handled."""
+    question = asked.question
+    if not _counts_handled(question, asked.subject):
+        return asked
+    keys = {each.key.lower() for each in series_of(lines_of(asked))}
+    said = {form for word in question.words for form in _participles(word)}
+    found = tuple(each for each in question.found if question.words[each.first] not in keys)  # `failed=0` is no trouble
+    words = (*question.words, *sorted(keys & said - {*question.words}))
+    return replace(asked, question=replace(question, words=words, found=found))
+
+
+def _counts_handled(question: Question, subject: Subject) -> bool:
+    """Return whether a question counts things of named programs, and not lines."""
     lines = beginnings("line words").search(question.spoken) or question.quoted or question.asks("logs")
     return question.asks("count") and bool(subject.named) and not lines and asks_logs(question, subject)
-
-
-def number_handled(asked: Asked) -> FirstLook:
-    """Answer with the words of the question, and the participles of its verbs that are keys of the lines."""
-    keys = {each.key.lower() for each in series_of(lines_of(asked))}
-    said = {form for word in asked.question.words for form in _participles(word)}
-    question, own = asked.question, {*asked.question.words}
-    found = tuple(each for each in question.found if question.words[each.first] not in keys)  # `failed=0` is no trouble
-    words = (*question.words, *sorted(keys & said - own))
-    return log_answer(replace(asked, question=replace(question, words=words, found=found)))
 
 
 def _participles(word: str) -> Iterator[str]:

@@ -24,6 +24,22 @@ _TAGGED: Final = expression(
     r"|etiquete[es]{0,2}(?: avec)?)\s+(?:is |are |ist |sind |es |est |called |named |namens )?"
     r"[`'\"]?(?P<after>\w[\w.-]*\w|\w)|(?<![\w.-])[`'\"]?(?P<before>latest|v?\d[\w.-]*)[`'\"]?[ -]tags?\b"
 )
+_DOMAIN: Final = expression(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::\d+)?(?:/[\w./-]+)?")
+_SOURCES: Final = (
+    "registry",
+    "registries",
+    "registrierung",
+    "registro",
+    "registre",
+    "repository",
+    "repo",
+    "repositorio",
+    "depot",
+)
+_FROM: Final = expression(rf"\b(?:{'|'.join(_SOURCES)})\s+(?:called |named |namens )?[`'\"]?([\w.-]+(?:/[\w.-]*\w)+)")
+_MOST_BETWEEN: Final = 6
+"""The words from a negation to the word of an image: "do not use an image from docker.io"."""
+_NEWEST: Final = expression(r"\blatest images?\b|\bimages? latest\b")
 _LATEST: Final = "latest"
 _WORDS: Final[tuple[PartSense, ...]] = ("word", "aside", "value", "bound")
 
@@ -48,24 +64,33 @@ def image_filters(asked: Asked) -> Iterator[Filter]:
     """Yield the filters for objects with an image that the question describes."""
     for each in image_conditions(asked):
         asked.ledger.take("concept", "uses")  # "who still uses shop/web:1.2": the image is what is used
-        yield _filter(each, negated=negated_before(asked, position_of(asked, each.word), most=4))
+        yield _filter(each, negated=negated_before(asked, position_of(asked, each.word), most=_MOST_BETWEEN))
 
 
 def image_conditions(asked: Asked) -> tuple[ImageCondition, ...]:
     """Return the conditions on images, and use their words: tags after the word for it, and parts of images here."""
     every = {image for kind in (*WORKLOAD_KINDS, "Pod") for each in asked.state.of(kind) for image in images_of(each)}
-    tags = tuple(_tag(word) for word in _tags_asked(asked, every))
-    wanted = (*asked.subject.images, *asked.subject.unknown, *asked.question.quoted)
+    tags = tuple(_tag(word) for word in dict.fromkeys(_tags_asked(asked, every)))
+    written = asked.question.asks("images")
+    sources = [match[1] for match in _FROM.finditer(asked.question.text)] if written else []
+    wanted = (*asked.subject.images, *asked.subject.unknown, *asked.question.quoted, *sources)
     words = dict.fromkeys(word.lower() for word in wanted if word and word.lower() not in {each.word for each in tags})
-    parts = (_part(word) for word in words if any(is_part_of_image(word, image) for image in every))
+    parts = (
+        _part(word)
+        for word in words
+        if any(is_part_of_image(word, image) for image in every)
+        or (written and _DOMAIN.fullmatch(word))  # no image may come from it
+    )
     found = (*tags, *parts)
     for sense in _WORDS if found else ():
-        asked.ledger.take(sense, *(each.word for each in found))
+        asked.ledger.take(sense, *(each.word for each in found), *_SOURCES)
     return found
 
 
 def _tags_asked(asked: Asked, every: set[str]) -> Iterator[str]:
     """Yield the words that the question calls tags of images: those that are one, or that look like a version."""
+    if _NEWEST.search(asked.question.text) and not asked.subject.named:
+        yield _LATEST
     for match in _TAGGED.finditer(asked.question.text) if asked.question.asks("images") else ():
         word = match["after"] or match["before"]
         known = any(tag_of(image) == word for image in every)

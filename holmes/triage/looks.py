@@ -17,6 +17,7 @@ from holmes.triage.conjectures import without_conjecture
 from holmes.triage.custom_subjects import about_custom_objects
 from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
 from holmes.triage.grammar import names_things, unknown_parts
+from holmes.triage.handled import with_participles
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_blame import blamed
 from holmes.triage.log_choice import MOST_LOGS, logs_for
@@ -221,8 +222,8 @@ def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     if request.continues and earlier and not (subject.named or subject.missing or subject.namespaces):
         subject = of_sentence(question, subject, earlier)
     ledger = Ledger.of(question, subject)
-    return Asked(
-        question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage
+    return with_participles(
+        Asked(question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage)
     )
 
 

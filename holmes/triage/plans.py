@@ -18,7 +18,6 @@ from holmes.triage.commands import (
     port_forward,
 )
 from holmes.triage.grammar import asks_who, names_things, unknown_parts
-from holmes.triage.handled import asks_handled, number_handled
 from holmes.triage.key_filters import is_keyed, keys_named
 from holmes.triage.log_answers import asks_logs, log_answer, searches_lines
 from holmes.triage.moments import asks_time, moments
@@ -332,7 +331,6 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
 _ALL: Final[tuple[PartSense, ...]] = (
     "word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period",
 )  # fmt: skip
-_OF_LINES: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "state", "kind", "bound", "period")
 _CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept"))
 _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
@@ -349,8 +347,7 @@ _PLANS: Final = (
     Plan(fits=asks_exec, answer=exec_command, takes=_ALL),
     Plan(fits=details.asks_scaling_bounds, answer=details.scaling_bounds, takes=_ALL),
     Plan(fits=details.asks_which_is_older, answer=details.ages, takes=_ALL),
-    Plan(fits=asks_handled, answer=number_handled, takes=_OF_LINES),
-    Plan(fits=asks_logs, answer=log_answer, takes=_OF_LINES),
+    Plan(fits=asks_logs, answer=log_answer, takes=("word", "symptom", "value", "state", "kind", "bound", "period")),
     Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept")),
     Plan(fits=_asks_events, answer=happenings.events, takes=("period", "concept")),
     Plan(fits=asks_quota, answer=quota, takes=_ALL),
