@@ -50,7 +50,7 @@ def with_participles(asked: Asked) -> Asked:
         return asked
     keys = {each.key.lower() for each in series_of(lines_of(asked))}
     said = {form for word in question.words for form in _participles(word)}
-    found = tuple(each for each in question.found if question.words[each.first] not in keys)  # `failed=0` is no trouble
+    found = tuple(each for each in question.found if question.words[each.first] not in keys)  # `failed=0` reports none
     words = (*question.words, *sorted(keys & said - {*question.words}))
     return replace(asked, question=replace(question, words=words, found=found))
 

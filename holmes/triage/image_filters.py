@@ -38,7 +38,7 @@ _SOURCES: Final = (
 )
 _FROM: Final = expression(rf"\b(?:{'|'.join(_SOURCES)})\s+(?:called |named |namens )?[`'\"]?([\w.-]+(?:/[\w.-]*\w)+)")
 _MOST_BETWEEN: Final = 6
-"""The words from a negation to the word of an image: "do not use an image from docker.io"."""
+"""The words from a negation to the word of an image: "do not use an image from quay"."""
 _NEWEST: Final = expression(r"\blatest images?\b|\bimages? latest\b")
 _LATEST: Final = "latest"
 _WORDS: Final[tuple[PartSense, ...]] = ("word", "aside", "value", "bound")
