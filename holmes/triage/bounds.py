@@ -39,6 +39,12 @@ _OR_MORE: Final = expression(
     r"|(?:even )?(?:more|above|up|over|mehr|ofter|haufiger|mas|plus)(?: often)?)|(?<=\d)\+)(?![\w+])"
 )
 """A bound behind its number: "2 times or more", "3+ restarts"."""
+_PODS_RESTARTED: Final = expression(
+    r"\bpods? (?:(?:that|which|die|que|qui) )?(?:(?:have|were|se han|ont|sont) )?"
+    r"(?:restarted|neugestartet|neu gestartet|reiniciad[oa]s?|redemarres?)\s+"
+    rf"(?P<number>{_COUNT})(?P<of>(?: (?:times|mal|veces|fois))?)(?=[?!.,]|$| in\b| en\b| dans\b)"
+)
+"""Pods with a number of restarts: "pods restarted twice". Of one object, the number only tells what happened."""
 Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
 _HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {
     ">": (
@@ -88,16 +94,29 @@ class Comparison:
         return f"{self.how} {self.number:g} {self.of}".strip()
 
 
+_ONE_OR_NEXT: Final = expression(
+    rf"(?<![\w.:-])(?P<one>{_COUNT}) (?:or|oder|o|ou) (?P<next>{_COUNT})"
+    r" (?P<of>replicas?|replikas?|repliques?|restarts?|neustarts?|reinicios?|redemarrages?|containers?)\b"
+)
+
+
 def with_bounds_first(text: str) -> str:
     """Return a folded text with numbers for words such as "twice", and bounds before their numbers, not negated."""
     numbered = _COUNTED.sub(lambda match: str(_TIMES[match[0]]), text)
     positive = _NO_MORE.sub(lambda match: "at least " if match["less"] else "at most ", numbered)
-    return _OR_MORE.sub(_bound_first, positive)
+    return _ONE_OR_NEXT.sub(_both_bounds, _OR_MORE.sub(_bound_first, positive))
 
 
 def _bound_first(match: re.Match[str]) -> str:
     """Write "at least 2 times" for "2 times or more"."""
     return " ".join(filter(None, ("at most" if match["less"] else "at least", match["number"], match["of"])))
+
+
+def _both_bounds(match: re.Match[str]) -> str:
+    """Write "at least 2 replicas at most 3 replicas" for "2 or 3 replicas". Other alternatives stay as they are."""
+    if number_of(match["next"]) - number_of(match["one"]) != 1:
+        return match[0]
+    return f"at least {match['one']} {match['of']} at most {match['next']} {match['of']}"
 
 
 def _number(written: str) -> float:
@@ -114,5 +133,6 @@ def comparisons_in(text: str) -> Iterator[Comparison]:
     for match in _COMPARED.finditer(text):
         how = next((sign for sign, said in _HOW.items() if match["how"] in said), _direction(match["how"]))
         yield Comparison(how=how, number=_number(match["number"]), of=match["of"])
-    for match in _EXACTLY.finditer(text):
-        yield Comparison(how="=", number=number_of(match["number"]), of=match["of"])
+    for form in (_EXACTLY, _PODS_RESTARTED):
+        for match in form.finditer(text):
+            yield Comparison(how="=", number=number_of(match["number"]), of=match["of"].strip())

@@ -171,12 +171,22 @@ def asks_scaling_bounds(question: Question, subject: Subject) -> bool:
     room = not word_list("room to scale").isdisjoint(question.words)
     allowed = question.asks("permission") or not word_list("modals").isdisjoint(question.words)
     room = room or (question.asks("count") and allowed)  # "how many pods may the HPA of web start"
-    return bool(scaled and room and subject.named) and not question.asks("why", "trouble", "changes", "when", "logs")
+    of_all = "HorizontalPodAutoscaler" in question.kinds and not word_list("limits of scaling").isdisjoint(
+        question.words
+    )
+    about = of_all if not subject.named else room or of_all
+    return (
+        bool(scaled and about)
+        and not question.states
+        and not question.asks("why", "trouble", "changes", "when", "logs")
+    )
 
 
 def scaling_bounds(asked: Asked) -> FirstLook:
     """Return the present, the lowest and the highest number of replicas of the autoscalers of the named objects."""
     found = _autoscalers(asked)
+    if not asked.subject.named:
+        return number_or_list(asked)  # its table has the bounds
     if not found:
         gaps = unread(asked.state, ("HorizontalPodAutoscaler",), asked.subject.namespaces)
         text_of = f"{', '.join(gaps)} could not be read." if gaps else f"No autoscaler scales {place_of(asked)}."
@@ -203,6 +213,7 @@ def _autoscalers(asked: Asked) -> tuple[ClusterObject, ...]:
 def asks_which_is_older(question: Question, subject: Subject) -> bool:
     """Return whether a question compares the ages of named objects: "is node-1 older than node-2"."""
     compared = not word_list("compared by age").isdisjoint(question.words)
+    compared = compared or (question.asks("age") and not word_list("comparing").isdisjoint(question.words))
     aged = question.older_seconds or question.newer_seconds
     return compared and len(subject.named) > 1 and not aged and not question.asks("why", "trouble", "logs")
 

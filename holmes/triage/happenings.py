@@ -98,7 +98,8 @@ def _lists_created(question: Question, subject: Subject) -> bool:
     sorts = ("any change", "rollout", "scaling", "removal")
     other = any(beginnings(each).search(question.spoken) for each in sorts) or question.asks("events")
     kinds = set(question.kinds) - {"Namespace"}
-    lists = question.asks("list", "count") or names_things(question)
+    after = (question.words[each.last + 1 : each.last + 2] for each in question.found if each.sense == "kind")
+    lists = question.asks("list", "count") or names_things(question) or any(map(_CREATED.match, map("".join, after)))
     return bool(kinds and lists and _CREATED.search(question.text)) and not (subject.named or other)
 
 
@@ -141,8 +142,10 @@ def changes(asked: Asked) -> FirstLook:
     if gaps:
         return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
     if beginnings("removal").search(asked.question.spoken):
-        look = look_for_cause(asked)
-        if look.verdict == "cause_found":
+        # A list of what was deleted is no question about a fault. "Was the Secret deleted" is one, if it is missing.
+        lists = asked.question.asks("list", "count") and not (asked.subject.named or asked.question.wants_reason)
+        look = look_for_cause(asked) if not lists else None
+        if look is not None and look.verdict == "cause_found":
             return look
         text = f"The deletions {place_of(asked)} are not known: the cluster keeps no record of deleted objects."
         return fact(asked, text, None, "inconclusive")

@@ -24,7 +24,7 @@ from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.selection import select
 from holmes.triage.states import is_ready, restarts
-from holmes.triage.vocabulary import word_list
+from holmes.triage.vocabulary import word_list, words_of
 from holmes.values.expressions import expression
 from holmes.values.texts import plural
 
@@ -125,7 +125,8 @@ def _objects(asked: Asked) -> FirstLook:
             if conditions
             else f"No {noun} found {asked.subject.place}.",
         )
-    extreme = len(found) > 1 and not word_list("most").isdisjoint(asked.question.words)
+    extremes = word_list("most").intersection(words_of(asked.question.text.replace("at most", "")))
+    extreme = len(found) > 1 and bool(extremes)
     first = f" The first: {found[0].ref}." if extreme else ""
     return fact(
         asked,

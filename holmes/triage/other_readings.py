@@ -15,8 +15,7 @@ from holmes.triage.names import alike
 from holmes.triage.subjects import Named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.names import Names
     from holmes.triage.question import Question
     from holmes.triage.subjects import Missing, Subject
@@ -39,19 +38,26 @@ def _with_registries(subject: Subject, names: Names) -> Subject:
 
 
 def _with_workloads(subject: Subject, names: Names) -> Subject:
-    """Read the name of no pod as that of the workload with the nearest name, if only one is near."""
-    read = {each: found for each in subject.missing for found in _near(each, names)}
-    missing = tuple(each for each in subject.missing if each not in read)
-    return replace(subject, named=(*subject.named, *read.values()), missing=missing)
+    """Read the name of no pod as that of the workload with the nearest name, or mention the nearest ones."""
+    named, missing = list(subject.named), []
+    for each in subject.missing:
+        near = _nearest(each, names) if each.kind == "Pod" and not each.nearest else ()
+        sure = {one.name for one in near if alike(each.name, one.name) >= SURE}
+        if len(sure) == 1 and len(each.name) >= LEAST_TYPED:
+            objects = names.named(sure.pop(), "", _spaces(each))
+            named.append(Named(name=each.name, objects=objects, match="similar"))
+        else:
+            missing.append(replace(each, nearest=each.nearest or tuple(one.ref for one in near)))
+    return replace(subject, named=tuple(named), missing=tuple(missing))
 
 
-def _near(missing: Missing, names: Names) -> Iterator[Named]:
-    if missing.kind != "Pod" or len(missing.name) < LEAST_TYPED:
-        return
-    spaces = (missing.namespace,) if missing.namespace else ()
-    near = {each.name for each in names.nearest(missing.name, "", spaces) if alike(missing.name, each.name) >= SURE}
-    if len(near) == 1:
-        yield Named(name=missing.name, objects=names.named(near.pop(), "", spaces), match="similar")
+def _nearest(missing: Missing, names: Names) -> tuple[ClusterObject, ...]:
+    near = names.nearest(missing.name, "", _spaces(missing))
+    return tuple(names.named(each.name, "", _spaces(missing))[0] for each in near)  # a workload before its autoscaler
+
+
+def _spaces(missing: Missing) -> tuple[str, ...]:
+    return (missing.namespace,) if missing.namespace else ()
 
 
 def _with_namespaces(question: Question, subject: Subject, names: Names) -> Subject:

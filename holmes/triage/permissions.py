@@ -91,7 +91,8 @@ def _asks_who_may(question: Question) -> bool:
     who = not _WHO_WORDS.isdisjoint(question.words) and not _CAN.isdisjoint(question.words)
     resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
     anybody = _ANYBODY.search(question.text) is not None and not _VERB_BY_WORD.keys().isdisjoint(question.words)
-    return bool((who or anybody) and (resources or beginnings("everything").search(question.spoken)))
+    inside = question.asks("exec", "port_forward")  # of pods
+    return bool((who or anybody) and (resources or inside or beginnings("everything").search(question.spoken)))
 
 
 def _asks_of_role(question: Question, subject: Subject) -> bool:
@@ -111,7 +112,8 @@ def _asks_of_account(question: Question, subject: Subject) -> bool:
     resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
     can, own = not _CAN.isdisjoint(question.words), _SELF.search(question.text) is not None
     accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
-    if (can or question.asks("permission")) and verbs and question.kinds and _PERSON.search(question.text):
+    about = question.kinds or question.asks("exec", "port_forward")
+    if (can or question.asks("permission")) and verbs and about and _PERSON.search(question.text):
         return True
     subjects = any(each.kind in ("ServiceAccount", "Pod", *WORKLOADS) for each in subject.objects)
     return (can and accounts) or ((can or own) and verbs and bool(resources) and (subjects or own))
@@ -177,7 +179,8 @@ def _resource_kinds(asked: Asked) -> tuple[str, ...]:
     after = [each.name for each in found if each.first > first]
     if not found and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
-    return tuple(dict.fromkeys(after or [each.name for each in found]))
+    inside = ["Pod"] if question.asks("exec", "port_forward") else []
+    return tuple(dict.fromkeys(after or [each.name for each in found] or inside))
 
 
 def _of_account(asked: Asked, account: ClusterObject, verbs: tuple[str, ...], kinds: tuple[str, ...]) -> FirstLook:

@@ -97,7 +97,7 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     exact = plan is not None and (
         (plan.answer == log_answer and searches_lines(question))
         or (plan.answer == happenings.changes and happenings.acts(question, subject))
-        or plan.answer == inventory.restarts_of
+        or plan.answer in (inventory.restarts_of, details.ages)
         or dependencies.asks_impact(question, subject)
         or _asks_whose(question, subject)
         or (plan.answer == dependencies.uses and not question.complains and not is_denied(question, subject))
