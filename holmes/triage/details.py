@@ -168,18 +168,13 @@ def replicas(asked: Asked) -> FirstLook:
 def asks_scaling_bounds(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how far an autoscaler can scale the named objects."""
     scaled = "HorizontalPodAutoscaler" in question.kinds or question.asks("replicas")
-    room = not word_list("room to scale").isdisjoint(question.words)
-    allowed = question.asks("permission") or not word_list("modals").isdisjoint(question.words)
+    words = set(question.words)
+    room = not word_list("room to scale").isdisjoint(words)
+    allowed = question.asks("permission") or not word_list("modals").isdisjoint(words)
     room = room or (question.asks("count") and allowed)  # "how many pods may the HPA of web start"
-    of_all = "HorizontalPodAutoscaler" in question.kinds and not word_list("limits of scaling").isdisjoint(
-        question.words
-    )
-    about = of_all if not subject.named else room or of_all
-    return (
-        bool(scaled and about)
-        and not question.states
-        and not question.asks("why", "trouble", "changes", "when", "logs")
-    )
+    of_all = "HorizontalPodAutoscaler" in question.kinds and not word_list("limits of scaling").isdisjoint(words)
+    about = room or of_all if subject.named else of_all
+    return bool(scaled and about) and not question.asks("why", "trouble", "changes", "when", "logs")
 
 
 def scaling_bounds(asked: Asked) -> FirstLook:
@@ -189,7 +184,9 @@ def scaling_bounds(asked: Asked) -> FirstLook:
         return number_or_list(asked)  # its table has the bounds
     if not found:
         gaps = unread(asked.state, ("HorizontalPodAutoscaler",), asked.subject.namespaces)
-        text_of = f"{', '.join(gaps)} could not be read." if gaps else f"No autoscaler scales {place_of(asked)}."
+        text_of = (
+            f"{', '.join(gaps)} could not be read." if gaps else f"No autoscaler scales {asked.subject.objects[0].ref}."
+        )
         return fact(asked, text_of, None, "inconclusive" if gaps else "answered")
     told = []
     for each in found:

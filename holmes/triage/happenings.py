@@ -142,7 +142,7 @@ def changes(asked: Asked) -> FirstLook:
     if gaps:
         return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
     if beginnings("removal").search(asked.question.spoken):
-        # A list of what was deleted is no question about a fault. "Was the Secret deleted" is one, if it is missing.
+        # Only "was the Secret deleted" asks about a fault, not a list of what was deleted.
         lists = asked.question.asks("list", "count") and not (asked.subject.named or asked.question.wants_reason)
         look = look_for_cause(asked) if not lists else None
         if look is not None and look.verdict == "cause_found":

@@ -276,6 +276,12 @@ def _asks_settings(question: Question, subject: Subject) -> bool:
     return about and bool(subject.named) and not question.states and not _lacks_something(question)
 
 
+def _symptoms_beside(question: Question) -> frozenset[str]:
+    """Return the symptoms of a question without those of its nouns: an HPA is no trouble of scaling."""
+    nouns = {index for each in question.found if each.sense == "kind" for index in range(each.first, each.last + 1)}
+    return symptoms_in(word for index, word in enumerate(question.words) if index not in nouns)
+
+
 def _asks_list(question: Question, subject: Subject) -> bool:
     listed = {each.first for each in question.found if each.sense == "concept" and each.name == "list"}
     concepts = {
@@ -286,8 +292,7 @@ def _asks_list(question: Question, subject: Subject) -> bool:
         return True
     if _says_that(question, subject):
         return False
-    nouns = {index for each in question.found if each.sense == "kind" for index in range(each.first, each.last + 1)}
-    symptoms = symptoms_in(word for index, word in enumerate(question.words) if index not in nouns)
+    symptoms = _symptoms_beside(question)
     # The word "namespace" before a name does not ask for a list: "a once-over of namespace shop" asks for its health.
     kinds = set(subject.kinds) - ({"Namespace"} if subject.namespaces else set())
     if kinds and not subject.named and concepts <= _PLAINLY and not symptoms:
@@ -312,7 +317,9 @@ def _asks_if_has(question: Question, subject: Subject) -> bool:
     """Return whether a question asks if an object has objects of a kind: "does web have an ingress"."""
     others = set(subject.kinds) - {"Namespace", "Pod", *(named.objects[0].kind for named in subject.named)}
     has = subject.named and others and not _HAVING.isdisjoint(question.words)
-    return bool(has) and not (question.symptoms or question.states or question.asks("trouble", "health", "why"))
+    return bool(has) and not (
+        _symptoms_beside(question) or question.states or question.asks("trouble", "health", "why")
+    )
 
 
 def _says_that(question: Question, subject: Subject) -> bool:
