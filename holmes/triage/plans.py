@@ -277,7 +277,7 @@ def _asks_settings(question: Question, subject: Subject) -> bool:
 
 
 def _symptoms_beside(question: Question) -> frozenset[str]:
-    """Return the symptoms of a question without those of its nouns: an HPA is no trouble of scaling."""
+    """Return the symptoms of a question without those of its nouns, for example of "HPA"."""
     nouns = {index for each in question.found if each.sense == "kind" for index in range(each.first, each.last + 1)}
     return symptoms_in(word for index, word in enumerate(question.words) if index not in nouns)
 
