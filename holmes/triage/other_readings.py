@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.triage.subjects import Missing, Subject
 
+_OF: Final = frozenset({"of", "de", "d"})
 _OWNING_NOTHING: Final = frozenset({"ServiceAccount", "ConfigMap", "Secret"})
 
 
 def read_otherwise(question: Question, subject: Subject, names: Names) -> Subject:
     """Return the subject with registries, misspelled workloads and namespaces in place of names of nothing."""
-    return _with_namespaces(question, _with_workloads(_with_registries(subject, names), names), names)
+    subject = _with_workloads(_with_registries(subject, names), names)
+    return _without_counted(question, _with_namespaces(question, subject, names))
 
 
 def _with_registries(subject: Subject, names: Names) -> Subject:
@@ -58,6 +60,22 @@ def _nearest(missing: Missing, names: Names) -> tuple[ClusterObject, ...]:
 
 def _spaces(missing: Missing) -> tuple[str, ...]:
     return (missing.namespace,) if missing.namespace else ()
+
+
+def _without_counted(question: Question, subject: Subject) -> Subject:
+    """Read what is counted as things, although a namespace has its name: "how many orders did intake receive"."""
+    counts = {each.last for each in question.found if each.sense == "concept" and each.name == "count"}
+    kinds = {each.first for each in question.found if each.sense in ("kind", "word")}
+    counted = tuple(
+        word
+        for at, word in enumerate(question.words)
+        if word in subject.namespaces and question.words.count(word) == 1 and at + 1 not in kinds
+        and (at - 1 in counts or (at - 2 in counts and question.words[at - 1] in _OF))
+    )  # fmt: skip
+    if not counted or not subject.named:
+        return subject
+    spaces = tuple(space for space in subject.namespaces if space not in counted)
+    return replace(subject, namespaces=spaces, unknown=(*subject.unknown, *counted))
 
 
 def _with_namespaces(question: Question, subject: Subject, names: Names) -> Subject:
