@@ -8,7 +8,7 @@ from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import at, child, children, duration, integer, text, written
 from holmes.kubernetes.kinds import SCALED
 from holmes.triage.filters import WITH_TEMPLATE, pod_spec
-from holmes.triage.selection import images_of
+from holmes.triage.image_filters import images_of
 from holmes.triage.states import restarts
 
 if TYPE_CHECKING:

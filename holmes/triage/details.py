@@ -16,10 +16,10 @@ from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.field_filters import KEY_PARTS
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
+from holmes.triage.image_filters import image_conditions, images_of
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
-from holmes.triage.selection import images_of
 from holmes.triage.states import is_ready
 from holmes.triage.users import keys_used
 from holmes.triage.vocabulary import beginnings, word_list
@@ -51,20 +51,19 @@ def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
 
 def images(asked: Asked) -> FirstLook:
     """List the images of the running pods, which can differ from the template of their workload."""
-    part = next((word for word in (*asked.question.words, *asked.question.quoted) if ":" in word or "/" in word), "")
-    if part and "Pod" in asked.question.kinds:
-        return _with_image(asked, part)
+    conditions = image_conditions(asked)
+    if conditions and {*asked.question.kinds} & {*WORKLOAD_KINDS, "Pod"}:
+        return number_or_list(asked)
     users = dict.fromkeys(user for each in _pods_or_workloads(asked) for user in asked.state.pods_of(each) or (each,))
     used: dict[tuple[str, str], int] = Counter()
     for each in users:  # a workload without pods only would use its images
         for image in images_of(each):
             used[str(asked.state.workload_of(each).ref), image] += each.kind == "Pod"
-    parts = [*asked.subject.images]
-    parts += [word for word in asked.subject.unknown if "." in word or any(word in image for _, image in used)]
+    parts = [word for word in asked.subject.unknown if "." in word]
     rows = [
         (owner, image, str(number))
         for (owner, image), number in sorted(used.items())
-        if all(word in image for word in parts)
+        if all(word in image for word in parts) and all(each.holds(image) for each in conditions)
     ]
     names = sorted({row[1] for row in rows})
     summary = (
@@ -83,21 +82,6 @@ def versions(asked: Asked) -> FirstLook:
     names = ", ".join(sorted({row[1] or "unknown" for row in rows}))
     return fact(
         asked, f"Kubernetes {names} on {counted(len(rows), 'node')}.", table_of(("node", "kubelet", "runtime"), rows)
-    )
-
-
-def _with_image(asked: Asked, part: str) -> FirstLook:
-    """List the pods with an image that contains `part`."""
-    pods = [
-        pod
-        for pod in asked.state.of("Pod")
-        if asked.subject.contains(pod) and any(part in image.lower() for image in images_of(pod))
-    ]
-    rows = [(pod.ref.path, ", ".join(images_of(pod)), status_of(pod)) for pod in pods]
-    return fact(
-        asked,
-        f"{counted(len(rows), 'pod')} {asked.subject.place} with image {part}.",
-        table_of(("pod", "images", "status"), rows),
     )
 
 
@@ -184,16 +168,25 @@ def replicas(asked: Asked) -> FirstLook:
 def asks_scaling_bounds(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how far an autoscaler can scale the named objects."""
     scaled = "HorizontalPodAutoscaler" in question.kinds or question.asks("replicas")
-    room = not word_list("room to scale").isdisjoint(question.words)
-    return bool(scaled and room and subject.named) and not question.asks("why", "trouble", "changes", "when", "logs")
+    words = set(question.words)
+    room = not word_list("room to scale").isdisjoint(words)
+    allowed = question.asks("permission") or not word_list("modals").isdisjoint(words)
+    room = room or (question.asks("count") and allowed)  # "how many pods may the HPA of web start"
+    of_all = "HorizontalPodAutoscaler" in question.kinds and not word_list("limits of scaling").isdisjoint(words)
+    about = room or of_all if subject.named else of_all
+    return bool(scaled and about) and not question.asks("why", "trouble", "changes", "when", "logs")
 
 
 def scaling_bounds(asked: Asked) -> FirstLook:
     """Return the present, the lowest and the highest number of replicas of the autoscalers of the named objects."""
     found = _autoscalers(asked)
+    if not asked.subject.named:
+        return number_or_list(asked)  # its table has the bounds
     if not found:
         gaps = unread(asked.state, ("HorizontalPodAutoscaler",), asked.subject.namespaces)
-        text_of = f"{', '.join(gaps)} could not be read." if gaps else f"No autoscaler scales {place_of(asked)}."
+        text_of = (
+            f"{', '.join(gaps)} could not be read." if gaps else f"No autoscaler scales {asked.subject.objects[0].ref}."
+        )
         return fact(asked, text_of, None, "inconclusive" if gaps else "answered")
     told = []
     for each in found:
@@ -217,6 +210,7 @@ def _autoscalers(asked: Asked) -> tuple[ClusterObject, ...]:
 def asks_which_is_older(question: Question, subject: Subject) -> bool:
     """Return whether a question compares the ages of named objects: "is node-1 older than node-2"."""
     compared = not word_list("compared by age").isdisjoint(question.words)
+    compared = compared or (question.asks("age") and not word_list("comparing").isdisjoint(question.words))
     aged = question.older_seconds or question.newer_seconds
     return compared and len(subject.named) > 1 and not aged and not question.asks("why", "trouble", "logs")
 

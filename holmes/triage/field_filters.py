@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 KEY_PARTS: Final = expression(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _HAVING: Final = word_list("having")
+_BELONGING: Final = word_list("belonging")
 _DETERMINERS: Final = word_list("determiners")
 _USED: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
     "StorageClass"})  # fmt: skip
@@ -142,6 +143,7 @@ def use_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     if (
         asked.subject.named
         or asked.subject.values  # "which deployments belong to jonas"
+        or (asked.subject.namespaces and not _BELONGING.isdisjoint(asked.question.words))  # "to the namespace shop"
         or asked.question.comparisons
         or len(asked.question.kinds) > 1
         or asked.question.asks("images")

@@ -13,7 +13,6 @@ from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import child, children, text_map
 from holmes.triage.asked import refs_of
-from holmes.triage.names import plain_value
 from holmes.triage.states import crashed, lives, restarts, state_test
 from holmes.triage.vocabulary import beginnings, vocabulary, word_list
 from holmes.values.expressions import expression
@@ -32,7 +31,6 @@ _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
 _RUN: Final = word_list("present runs")
 _PLACES: Final = word_list("running places")
 _INCLUDING: Final = word_list("including")
-_PREPOSITIONS: Final = word_list("of") | {"by", "to", "after"}
 _NUMBERS: Final[Mapping[str, Callable[[ClusterObject], float]]] = {
     "repl": lambda each: each.integer("spec", "replicas"),
     "cont": lambda each: len(children(pod_spec(each), "containers")),
@@ -49,36 +47,15 @@ class Filter:
 
 
 def filters_of(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
-    """Return the conditions on objects of `kinds`, except those on named objects and images."""
-    filters = [
-        *_label_filters(asked),
+    """Return the conditions on objects of `kinds`, except those on names, keys and images."""
+    return [
         *_state_filters(asked, kinds),
         *_verb_filters(asked, kinds),
         *_health_filters(asked, kinds),
-        *_key_filters(asked, kinds),
         *_bound_filters(asked, kinds),
         *_lacking_filters(asked),
         *_port_filters(asked),
     ]
-    for value in asked.subject.values:
-        asked.ledger.take("value", value)
-        _take_binding(asked, position_of(asked, value))
-        filters.append(_value_filter(value, negated=negated_before(asked, position_of(asked, value), most=4)))
-    return filters
-
-
-def _take_binding(asked: Asked, index: int) -> None:
-    """Take the verb that binds objects to a value: "maintained by jonas", "that jonas is responsible for"."""
-    words, clause = asked.question.words, asked.question.clause(index)
-    glue = vocabulary().stop | {""}
-    for step in (-1, 1):
-        at = index + step
-        while at in clause and words[at] in glue:
-            at += step
-        bound = abs(at - index) > 1 if step < 0 else words[at + 1 : at + 2] and words[at + 1] in _PREPOSITIONS
-        if at in clause and bound:
-            asked.ledger.take("word", words[at])
-            asked.ledger.take("aside", words[at])
 
 
 def negated_before(asked: Asked, index: int, most: int = 3) -> bool:
@@ -93,21 +70,6 @@ def negated_before(asked: Asked, index: int, most: int = 3) -> bool:
 def position_of(asked: Asked, word: str) -> int:
     """Return the position of a word in the question, or -1."""
     return asked.question.words.index(word) if word in asked.question.words else -1
-
-
-def _label_filters(asked: Asked) -> list[Filter]:
-    annotation = _is_annotation(asked)
-    terms = asked.question.labels
-    found = [
-        _label_filter(
-            each.key,
-            each.value,
-            negated=each.negated or negated_before(asked, position_of(asked, each.key), most=4),
-            annotation=annotation,
-        )
-        for each in terms
-    ]
-    return either(asked, found)
 
 
 def either(asked: Asked, filters: list[Filter]) -> list[Filter]:
@@ -252,71 +214,6 @@ def _is_located(asked: Asked, kinds: tuple[str, ...]) -> bool:
         return False
     past = any(word in ("ran", "ont", "gelaufen", "han", "corrieron") for word in asked.question.words)
     return past or any(each.kind == "ServiceAccount" for each in asked.subject.objects)
-
-
-def _is_annotation(asked: Asked) -> bool:
-    return any(word.startswith(("annotat", "annotation", "anotac")) for word in asked.question.words)
-
-
-def _label_filter(key: str, value: str, *, negated: bool, annotation: bool) -> Filter:
-    noun = "annotation" if annotation else "label"
-
-    def holds(each: ClusterObject) -> bool:
-        own = each.annotations if annotation else each.labels
-        template = text_map(each.body, "spec", "template", "metadata", "annotations" if annotation else "labels")
-        found = key in own or key in template
-        matches = found and (not value or value in (own.get(key), template.get(key)))
-        return matches != negated
-
-    return Filter(told=f"{noun} {key}{'!=' if negated else '='}{value}" if value else f"{noun} {key}", holds=holds)
-
-
-def _key_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
-    """Yield the filters for keys of labels and annotations: "without a backup annotation"."""
-    words = asked.question.words
-    for word in asked.subject.unknown:  # "workloads with example.com/owner jonas"
-        if "/" in word and any(
-            word in (*one.labels, *one.annotations) for kind in kinds for one in asked.state.of(kind)
-        ):
-            asked.ledger.take("word", word)
-            yield _key_filter(word, lacking=negated_before(asked, position_of(asked, word)))
-    for index, word in enumerate(words):
-        if not word.startswith(("annotation", "anotac", "annotat", "label", "etiqueta")):
-            continue
-        for near in (*words[max(0, index - 1) : index], *words[index + 1 : index + 2]):
-            keys = {key for one in asked.state.of(kinds[0]) for key in (*one.labels, *one.annotations)}
-            if (
-                near in vocabulary().stop
-                or not any(near in key for key in keys)
-                or any(near in str(t) for t in asked.question.labels)
-            ):
-                continue
-            lacking = any(
-                each in words[max(0, index - 4) : index]
-                for each in ("without", "no", "ohne", "sin", "sans", "missing", "lack")
-            )
-            asked.ledger.take("word", near)
-            asked.ledger.take("symptom", near)
-            if lacking:
-                asked.ledger.take("concept", "negation")
-            yield _key_filter(near, lacking=lacking)
-
-
-def _key_filter(part: str, *, lacking: bool) -> Filter:
-    def holds(each: ClusterObject) -> bool:
-        return any(part in key for key in (*each.labels, *each.annotations)) != lacking
-
-    return Filter(told=f"{'without' if lacking else 'with'} a label or annotation {part}", holds=holds)
-
-
-def _value_filter(value: str, *, negated: bool) -> Filter:
-    plain = value.strip("#@")
-    return Filter(
-        told=f"{'without' if negated else ''} label or annotation {plain}".strip(),
-        holds=lambda each: (
-            any(plain_value(one) == plain for one in (*each.labels.values(), *each.annotations.values())) != negated
-        ),
-    )
 
 
 def _state_filter(asked: Asked, name: str, kinds: tuple[str, ...]) -> Filter | None:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage.complaints import misses_something
 from holmes.triage.connections import connections, identity
 from holmes.triage.custom_subjects import with_known_kinds
-from holmes.triage.grammar import asks_number, names_things
+from holmes.triage.grammar import asks_number, is_judged, names_things, owns
 from holmes.triage.names import names_of
 from holmes.triage.question import Question, parse_question
 from holmes.triage.search import find_subject
 from holmes.triage.spelling import spelled, with_whole_names
 from holmes.triage.subjects import Named
 from holmes.triage.suspicions import asks_for_things
-from holmes.triage.vocabulary import folded, vocabulary, word_list
+from holmes.triage.vocabulary import folded, symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.names import Names
     from holmes.triage.subjects import Subject
 
 _TOKEN: Final = expression(r"[\w./:@-]*[\w@]")
@@ -42,8 +43,20 @@ def parsed(text: str, state: ClusterState) -> Question:
     whole = with_whole_names(text, names_of(state))
     written = with_known_kinds(parse_question(whole), state)
     question = with_known_kinds(spelled(written, names_of(state), whole), state)
+    question = _with_owners(question, names_of(state))
     asks = names_things(question) or asks_for_things(question) or asks_number(question)
     return replace(question, complains=question.complains and (not asks or misses_something(question.text)))
+
+
+def _with_owners(question: Question, names: Names) -> Question:
+    """Read a word only as a namespace if it has what is asked for, or is judged: `media` in "what pods has media"."""
+    here = [index for index, word in enumerate(question.words) if word in names.namespaces]
+    spaces = {index for index in here if owns(question, index) or is_judged(question, index)}
+    if not spaces:
+        return question
+    kept = tuple(each for each in question.found if each.first != each.last or each.first not in spaces)
+    rest = symptoms_in(word for index, word in enumerate(question.words) if index not in spaces)
+    return replace(question, found=kept, symptoms=question.symptoms & rest)
 
 
 def completed(text: str, earlier: Sequence[str], state: ClusterState, namespace: str) -> str:

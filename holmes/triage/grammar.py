@@ -6,6 +6,7 @@ before the release" do not.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
@@ -35,6 +36,18 @@ _NARROWING: Final = word_list("narrowing")
 _LISTED: Final = word_list("listed before")
 _ONES: Final = frozenset({"ones", "one"})
 _DENIALS: Final = word_list("denials")
+_CONJUNCTIONS: Final = word_list("conjunctions")
+_DOING: Final = word_list("doing")
+_POSSESSING: Final = word_list("possessing")
+_OF: Final = word_list("of") | word_list("locating")
+_TO: Final = frozenset({"to", "zu", "zum", "a", "al", "au"})
+_BELONGING: Final = word_list("belonging")
+_SAYING_OF_OBJECTS: Final = frozenset(
+    {"list", "count", "health", "trouble", "negation", "other", "age", "now", "polite", "follow_up", "uses", "why"}
+)
+"""Concepts that a word before a noun says of the objects, or asks about them: "healthy pods", "list pods"."""
+_BEFORE_SUBJECT: Final = word_list("verbs before subjects") | word_list("before judged") | {"namespaces", "namespace"}
+_JUDGING: Final = frozenset({"health", "trouble", "ready", "not_ready", "running", "failing", "crashing"})
 _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
 
 
@@ -86,6 +99,41 @@ def _is_purpose(words: Sequence[str], index: int, clause: range) -> bool:
     """Return whether a word is before the wish of a person: "for the quarterly report I need the number of pods"."""
     wishes = (at for at in clause if at > index and words[at] in _WISHES)
     return any(words[at] in _OWN_WISHES or _PERSONS.intersection(words[index + 1 : at]) for at in wishes)
+
+
+def owns(question: Question, index: int) -> bool:
+    """Return whether the word at a position has what is asked for: "which services does media have", "media's pods"."""
+    words, clause = question.words, question.clause(index)
+    things = (each.first for each in question.found if each.sense in ("kind", "word"))
+    if not any(first in clause and first != index for first in things):
+        return False
+    before = words[index - 1] if index - 1 in clause else ""
+    after = words[index + 1] if index + 1 in clause else ""
+    ends = not after or after in _CONJUNCTIONS
+    nouns = (each for each in question.found if each.sense == "kind" and each.first == index + 1)
+    beside = any(vocabulary().is_plural(words[each.last]) for each in nouns)  # "the media pods"
+    written = expression(rf"(?<![\w-]){re.escape(words[index])}'s? ").search(question.text) is not None
+    return bool(
+        written
+        or before in _DOING
+        or after in _POSSESSING
+        or (ends and before in _POSSESSING | _OF)
+        or (ends and before in _TO and not _BELONGING.isdisjoint(words[clause.start : index]))
+        or (beside and not {each.name for each in question.found if each.first == index} & _SAYING_OF_OBJECTS)
+    )
+
+
+def is_judged(question: Question, index: int) -> bool:
+    """Return whether the word at a position is what a question of health is about: "is media ok", "how are a and b"."""
+    words, clause = question.words, question.clause(index)
+    here = [each for each in question.found if each.first <= index <= each.last]
+    if any(each.sense != "concept" or each.first != each.last for each in here) or index - 1 not in clause:
+        return False
+    after = words[index + 1] if index + 1 in clause else ""
+    judges = any(each.first == index + 1 and each.name in _JUDGING for each in question.found)
+    asks = any(each.first != index and each.name in _JUDGING for each in question.found) or question.asks("why")
+    ends = not after or after in _CONJUNCTIONS or (after in vocabulary().stop and after not in _OF)
+    return asks and words[index - 1] in _BEFORE_SUBJECT and (ends or judges)
 
 
 def order_of(question: Question, subject: Subject) -> str:

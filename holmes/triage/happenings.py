@@ -12,7 +12,7 @@ from holmes.triage.complaints import changes_told
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
-from holmes.triage.grammar import asks_who
+from holmes.triage.grammar import asks_who, names_things
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.periods import unread_time
@@ -59,6 +59,7 @@ _LATEST: Final = expression(
     r"|skalierung(?:en)?|despliegues?|cambios?|escalados?|deploiements?|changements?|mises? en prod\w*)\b"
 )
 """The newest changes of all times: "the last three rollouts"."""
+_CREATED: Final = expression(r"\b(?:created|erstellt\w*|angelegt\w*|cread[oa]s?|crear?on|crees?|creees?|born)\b")
 _SOMEBODY: Final = (
     r"(?:(?:some|any)(?:one|body)|jemand|irgendwer|irgendjemand|alguien|quelqu.un|(?<=hat )wer|(?<=habt )wer)"
 )
@@ -78,6 +79,8 @@ def asks_changes(question: Question, subject: Subject) -> bool:
         return False
     if changes_told(question.text):
         return False
+    if _lists_created(question, subject):
+        return False
     if question.asks("count"):
         return _counts_changes(question)
     spoken = subject.without_names(question.spoken)  # "who uses the secret of la-rotate"
@@ -88,6 +91,16 @@ def asks_changes(question: Question, subject: Subject) -> bool:
     told = said and (dated or asks_who(question))
     latest = said and not subject.named and _LATEST.search(question.text) is not None
     return question.asks("changes") or latest or told or ((deployed or happened) and dated)
+
+
+def _lists_created(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks for objects by their age, of which some need no change: "pods created today"."""
+    sorts = ("any change", "rollout", "scaling", "removal")
+    other = any(beginnings(each).search(question.spoken) for each in sorts) or question.asks("events")
+    kinds = set(question.kinds) - {"Namespace"}
+    after = (question.words[each.last + 1 : each.last + 2] for each in question.found if each.sense == "kind")
+    lists = question.asks("list", "count") or names_things(question) or any(map(_CREATED.match, map("".join, after)))
+    return bool(kinds and lists and _CREATED.search(question.text)) and not (subject.named or other)
 
 
 def acts(question: Question, subject: Subject) -> bool:
@@ -129,8 +142,10 @@ def changes(asked: Asked) -> FirstLook:
     if gaps:
         return fact(asked, f"Changes {place_of(asked)}: {', '.join(gaps)} could not be read.", None, "inconclusive")
     if beginnings("removal").search(asked.question.spoken):
-        look = look_for_cause(asked)
-        if look.verdict == "cause_found":
+        # Only "was the Secret deleted" asks about a fault, not a list of what was deleted.
+        lists = asked.question.asks("list", "count") and not (asked.subject.named or asked.question.wants_reason)
+        look = look_for_cause(asked) if not lists else None
+        if look is not None and look.verdict == "cause_found":
             return look
         text = f"The deletions {place_of(asked)} are not known: the cluster keeps no record of deleted objects."
         return fact(asked, text, None, "inconclusive")

@@ -38,7 +38,7 @@ def without_homographs(
     found = tuple(replace(each, name="polite") if _is_wish(words, each, breaks, kinds) else each for each in found)
     found = tuple(replace(each, name="polite") if _is_other_word(words, each, breaks) else each for each in found)
     found = tuple(replace(each, name="polite") if _is_permitted(words, each, found, breaks) else each for each in found)
-    denied = {each.first for each in found if each.name == "negation"}
+    denied = {each.first for each in found if each.name in ("negation", "never_restarted")}
     doubled = {at for at in denied if words[at] == "ne" and denied & set(range(at + 1, at + 5))}
     return tuple(
         each for each in found if each.first not in doubled and (each.sense != "state" or each.first not in leading)

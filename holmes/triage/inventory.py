@@ -24,7 +24,7 @@ from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.selection import select
 from holmes.triage.states import is_ready, restarts
-from holmes.triage.vocabulary import word_list
+from holmes.triage.vocabulary import word_list, words_of
 from holmes.values.expressions import expression
 from holmes.values.texts import plural
 
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.columns import Columns
+    from holmes.triage.question import Question
     from holmes.triage.selection import Selection
+    from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook, Table
 
 _GROUPING: Final = expression(
@@ -59,6 +61,17 @@ _RESTARTS: Final = expression(
     r"(?:restart|neustart|reinicio|redemarrage)"
     r"|\b(?:restart|neustart)[ -]?(?:counts?|counter|numbers?|zahl|zahler|anzahl))"
 )
+_RESTART_NOUN: Final = (
+    r"(?:restarts?|restart counts?|neustarts?|neustarte|neustartzahl(?:en)?|reinicios?|redemarrages?)"
+)
+_SHOWN_RESTARTS: Final = expression(
+    r"^\W*(?:please |kindly |bitte |por favor |can you |could you )?"
+    r"(?:compar\w*|list\w*|show|give|print|display|vergleich\w*|zeig\w*|nenne|muestra\w*|montre\w*|affiche\w*|donne\w*)"
+    rf"(?: me| us| mir| uns|-moi)?:?\s+(?:\w+ ){{0,3}}?{_RESTART_NOUN}\b"
+    rf"|\b(?:more|fewer|most|mehr|weniger|die meisten|mas|menos|plus de|moins de|le plus de) {_RESTART_NOUN}\b"
+    r"|\brestart(?:s|ed)? (?:more|most|less)\b|\b(?:startet|starten) (?:ofter|haufiger|am haufigsten) neu\b"
+)
+"""The restarts themselves are asked for, not why they happened: "compare the restarts of web and db"."""
 _MOST_NAMED: Final = 5
 
 
@@ -72,7 +85,7 @@ def number_or_list(asked: Asked) -> FirstLook:
     ):
         return _containers(asked)
     if _counts_restarts(asked):
-        return _restarts(asked)
+        return restarts_of(asked)
     counts_incidents = asked.question.asks("count", "list") and asked.question.asks("trouble")
     return _incidents(asked) if counts_incidents and not _names_things(asked) else _objects(asked)
 
@@ -112,7 +125,8 @@ def _objects(asked: Asked) -> FirstLook:
             if conditions
             else f"No {noun} found {asked.subject.place}.",
         )
-    extreme = len(found) > 1 and not word_list("most").isdisjoint(asked.question.words)
+    extremes = word_list("most").intersection(words_of(asked.question.text.replace("at most", "")))
+    extreme = len(found) > 1 and bool(extremes)
     first = f" The first: {found[0].ref}." if extreme else ""
     return fact(
         asked,
@@ -166,7 +180,13 @@ def _counts_restarts(asked: Asked) -> bool:
     return bool(ends or named) and often
 
 
-def _restarts(asked: Asked) -> FirstLook:
+def asks_restarts(question: Question, subject: Subject) -> bool:
+    """Return whether a question wants to see or to compare the restarts of named objects."""
+    shown = _SHOWN_RESTARTS.search(question.text)
+    return bool(shown and subject.named) and not question.asks("why", "logs", "events", "when", "changes", "images")
+
+
+def restarts_of(asked: Asked) -> FirstLook:
     """Answer how often the containers of the named objects restarted. Only the last restart of each has a time."""
     if asked.question.period is not None:
         period = asked.question.period.text
@@ -184,7 +204,14 @@ def _restarts(asked: Asked) -> FirstLook:
     ends = ", ".join(dict.fromkeys(row[3] for row in rows if row[3]))
     reason = f"; the last ends: {ends}" if ends else ""
     summary = f"{counted(total, 'restart')} of {counted(len(pods), 'pod')} {place_of(asked)}{reason}."
-    return fact(asked, summary, table_of(("pod", "container", "restarts", "last end"), rows))
+    each_of = tuple(_restarts_for_each(asked)) if len(asked.subject.named) >= _LEAST_OWNERS else ()
+    return fact(asked, summary, table_of(("pod", "container", "restarts", "last end"), rows), lines=each_of)
+
+
+def _restarts_for_each(asked: Asked) -> Iterator[str]:
+    for named in asked.subject.named:
+        pods = dict.fromkeys(pod for each in named.objects for pod in asked.state.pods_of(each))
+        yield f"{named.objects[0].ref}: {counted(sum(map(restarts, pods)), 'restart')}"
 
 
 def _names_things(asked: Asked) -> bool:

@@ -63,7 +63,7 @@ class Ledger:
         parts = [_unknown_part(question, word) for word in subject.unknown]
         parts += [Part(sense="value", name=value, text=value) for value in subject.values]
         parts += [Part(sense="word", name=image, text=image) for image in subject.images]
-        named = {each.name for each in subject.named}
+        named = {*(each.name for each in subject.named), *subject.namespaces}
         known = {index for each in question.found for index in range(each.first, each.last + 1)}
         for index, word in enumerate(question.words):
             written = {part for term in question.labels for part in (term.key, term.value, str(term))}

@@ -17,11 +17,13 @@ from holmes.triage.conjectures import without_conjecture
 from holmes.triage.custom_subjects import about_custom_objects
 from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
 from holmes.triage.grammar import names_things, unknown_parts
+from holmes.triage.handled import with_participles
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_blame import blamed
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
+from holmes.triage.other_readings import read_otherwise
 from holmes.triage.pasted_alerts import pasted_alert, without_mark
 from holmes.triage.plans import plans_of
 from holmes.triage.quantities import usage
@@ -214,13 +216,14 @@ def _needs_noun(text: str) -> bool:
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
     question, subject = find_subject(parsed(request.question, scan.state), names_of(scan.state), request.namespace)
+    subject = read_otherwise(question, subject, names_of(scan.state))
     subject = with_earlier(question, subject, scan.state, earlier)
     subject = about_custom_objects(question, subject, scan)
     if request.continues and earlier and not (subject.named or subject.missing or subject.namespaces):
         subject = of_sentence(question, subject, earlier)
     ledger = Ledger.of(question, subject)
-    return Asked(
-        question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage
+    return with_participles(
+        Asked(question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage)
     )
 
 

@@ -166,6 +166,10 @@ class Names:
         """Return whether a word is a reference to an image of the cluster, with its path, its tag or its digest."""
         return any(sign in word for sign in ":/@") and any(is_part_of_image(word, image) for image in self._images)
 
+    def is_registry(self, word: str) -> bool:
+        """Return whether a word is the registry that images of the cluster come from."""
+        return any(image.startswith(f"{word}/") for image in self._images)
+
     def containing(self, word: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return the workloads, Services and Ingresses with `word` as a part of their name, for example `mail`."""
         if len(word) < _LEAST_CHARACTERS:

@@ -10,6 +10,7 @@ from holmes.diagnosis.facts.custom_resources import resource_of
 from holmes.kubernetes.fields import text
 from holmes.kubernetes.kinds import KINDS, WORKLOADS
 from holmes.triage.facts import fact, table_of
+from holmes.triage.grammar import asks_who
 from holmes.triage.ledger import unread
 from holmes.triage.names import names_of
 from holmes.triage.role_answers import MOST_RULES, WHO, holder_of, of_principal, of_role, rule_told, who_may_all
@@ -61,6 +62,7 @@ _SORTS: Final = (
     ("User ", expression(r"\b(?:users|benutzer|nutzer|usuarios|utilisateurs|people)\b")),
     ("Group ", expression(r"\b(?:groups|gruppen|grupos|groupes|teams)\b")),
 )
+_SUBRESOURCES: Final = ("/exec", "/portforward", "/eviction")
 _ROLES: Final = ("Role", "ClusterRole")
 _NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *_ROLES})
 _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace shop`"
@@ -89,7 +91,8 @@ def _asks_who_may(question: Question) -> bool:
     who = not _WHO_WORDS.isdisjoint(question.words) and not _CAN.isdisjoint(question.words)
     resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
     anybody = _ANYBODY.search(question.text) is not None and not _VERB_BY_WORD.keys().isdisjoint(question.words)
-    return bool((who or anybody) and (resources or beginnings("everything").search(question.spoken)))
+    inside = question.asks("exec", "port_forward")  # of pods
+    return bool((who or anybody) and (resources or inside or beginnings("everything").search(question.spoken)))
 
 
 def _asks_of_role(question: Question, subject: Subject) -> bool:
@@ -105,19 +108,21 @@ def _role(question: Question, subject: Subject) -> ClusterObject | None:
 
 def _asks_of_account(question: Question, subject: Subject) -> bool:
     """Return whether a question asks if an account, a workload or the person who asks may do something."""
-    verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words) or question.asks("exec")
+    verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words) or question.asks("exec", "port_forward")
     resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
     can, own = not _CAN.isdisjoint(question.words), _SELF.search(question.text) is not None
     accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
-    if (can or question.asks("permission")) and verbs and question.kinds and _PERSON.search(question.text):
+    about = question.kinds or question.asks("exec", "port_forward")
+    if (can or question.asks("permission")) and verbs and about and _PERSON.search(question.text):
         return True
     subjects = any(each.kind in ("ServiceAccount", "Pod", *WORKLOADS) for each in subject.objects)
     return (can and accounts) or ((can or own) and verbs and bool(resources) and (subjects or own))
 
 
 def _allowed_amount(question: Question) -> bool:
-    """Return whether "allowed" is about an amount: "how much memory is it allowed"."""
+    """Return whether "allowed" is about an amount: "how much memory is it allowed", "how many may the HPA start"."""
     amounts = any(beginnings(each).search(question.spoken) for each in ("memory", "cpu", "storage words"))
+    amounts = amounts or question.asks("replicas") or "HorizontalPodAutoscaler" in question.kinds
     return amounts and question.asks("count", "resources") and "ServiceAccount" not in question.kinds
 
 
@@ -163,7 +168,7 @@ def _verbs(asked: Asked) -> tuple[str, ...]:
     commanded = words[:1] == ["list"] and not _VERB_BY_WORD.keys().isdisjoint(words[1:])
     words = words[1:] if commanded else words  # "list the accounts that may read pods"
     verbs = tuple(dict.fromkeys(_VERB_BY_WORD[word] for word in words if word in _VERB_BY_WORD))
-    return verbs or (("create",) if asked.question.asks("exec") else ())
+    return verbs or (("create",) if asked.question.asks("exec", "port_forward") else ())
 
 
 def _resource_kinds(asked: Asked) -> tuple[str, ...]:
@@ -174,7 +179,8 @@ def _resource_kinds(asked: Asked) -> tuple[str, ...]:
     after = [each.name for each in found if each.first > first]
     if not found and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
-    return tuple(dict.fromkeys(after or [each.name for each in found]))
+    inside = ["Pod"] if question.asks("exec", "port_forward") else []
+    return tuple(dict.fromkeys(after or [each.name for each in found] or inside))
 
 
 def _of_account(asked: Asked, account: ClusterObject, verbs: tuple[str, ...], kinds: tuple[str, ...]) -> FirstLook:
@@ -228,7 +234,7 @@ def _account(asked: Asked) -> ClusterObject | None:
     if written is not None:
         return asked.state.get("ServiceAccount", written[1], written[2])
     accounts = [each for each in asked.subject.objects if each.kind == "ServiceAccount"]
-    for each in () if accounts else asked.subject.objects:
+    for each in () if accounts or asks_who(asked.question) else asked.subject.objects:  # "who may delete web"
         named = asked.state.get("ServiceAccount", each.namespace, each.name)
         used = [pod.text("spec", "serviceAccountName") or "default" for pod in asked.state.pods_of(each)[:1]]
         found = named or next((asked.state.get("ServiceAccount", each.namespace, name) for name in used), None)
@@ -262,8 +268,9 @@ def _resource(asked: Asked, kind: str) -> tuple[str, str, bool]:
     if known is not None:
         log = "/log" if kind == "Pod" and asked.question.asks("logs") else ""
         shell = "/exec" if kind == "Pod" and asked.question.asks("exec") else ""
+        forwards = "/portforward" if kind == "Pod" and asked.question.asks("port_forward") else ""
         evicts = "/eviction" if kind == "Pod" and "evict" in asked.question.words else ""
-        return f"{known.resource}{log or shell or evicts}", known.group, known.namespaced
+        return f"{known.resource}{log or shell or forwards or evicts}", known.group, known.namespaced
     name, _, group = kind.partition(".")
     return resource_of(asked.state, name, group), group, True
 
@@ -277,7 +284,7 @@ def _request(asked: Asked, account: tuple[str, str], verb: str, kind: str, space
     return Denial(
         account_namespace=account[0],
         account=account[1],
-        verb="create" if resource.endswith(("/exec", "/eviction")) else verb,
+        verb="create" if resource.endswith(_SUBRESOURCES) else verb,
         resource=resource,
         group=group,
         namespace="" if asked.question.whole_cluster or not namespaced else space,

@@ -18,6 +18,7 @@ from holmes.triage.commands import (
     port_forward,
 )
 from holmes.triage.grammar import asks_who, names_things, unknown_parts
+from holmes.triage.key_filters import is_keyed, keys_named
 from holmes.triage.log_answers import asks_logs, log_answer, searches_lines
 from holmes.triage.moments import asks_time, moments
 from holmes.triage.orders import asks_how_to_change, how_to_change
@@ -55,7 +56,11 @@ _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Persisten
 _WHOSE: Final = word_list("by whom") | word_list("interrogatives") | word_list("whose")
 _JUDGING: Final = frozenset({"why", "trouble", "health", "logs", "count", "changes", "when", "permission"})
 _OWNED: Final = word_list("belonging")
+_ADVISING: Final = word_list("advising")
+_ADVISED: Final = ("resources", "replicas", "settings", "usage", "images", "why", "trouble", "logs", "change_order")
+"""Concepts by which an advice is about the objects of a cluster: "which memory limit do you recommend for web"."""
 _VERBS: Final = word_list("yes or no")
+_BEFORE_NOUNS: Final = word_list("quantifiers") | word_list("determiners")
 _MEASURED: Final = word_list("measured")
 
 
@@ -72,8 +77,12 @@ class Plan:
 
 
 def _plan_of(question: Question, subject: Subject) -> Plan | None:
-    """Return the plan for a question, or None if the question is not about a cluster."""
+    """Return the plan for a question, or None if the question is not about a cluster, but for example for advice."""
     if _GENERAL.search(question.text) and not (subject.named or subject.namespaces or subject.values):
+        return None
+    if not _ADVISING.isdisjoint(question.words) and not (
+        question.asks(*_ADVISED) or question.symptoms or question.states or subject.kinds
+    ):
         return None
     return next((plan for plan in _PLANS if plan.fits(question, subject)), None)
 
@@ -88,6 +97,7 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     exact = plan is not None and (
         (plan.answer == log_answer and searches_lines(question))
         or (plan.answer == happenings.changes and happenings.acts(question, subject))
+        or plan.answer in (inventory.restarts_of, details.ages)
         or dependencies.asks_impact(question, subject)
         or _asks_whose(question, subject)
         or (plan.answer == dependencies.uses and not question.complains and not is_denied(question, subject))
@@ -194,9 +204,9 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
     return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
 
 
-def _asks_images(question: Question, _subject: Subject) -> bool:
+def _asks_images(question: Question, subject: Subject) -> bool:
     pulls = question.symptoms - {"image"} or any(word.startswith(("pull", "registr")) for word in question.words)
-    lists = question.asks("list", "uses") or (not question.asks("health") and not pulls)
+    lists = question.asks("list", "uses") or subject.images or (not question.asks("health") and not pulls)
     about = question.asks("images") and lists and "Node" not in question.kinds
     return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
 
@@ -230,7 +240,12 @@ def _asks_who(question: Question, subject: Subject) -> bool:
 def _wants_images(question: Question, subject: Subject) -> bool:
     """Return whether a question begins with images: "which images do the pods use"."""
     listed = [each.last for each in question.found if each.sense == "concept" and each.name == "list"]
-    first = any(each.name == "images" and each.first - 1 in listed for each in question.found)
+    words = question.words
+    first = any(
+        each.name == "images" and at < each.first and _BEFORE_NOUNS.issuperset(words[at + 1 : each.first])
+        for each in question.found
+        for at in listed
+    )  # "show all images"
     return first and _asks_images(question, subject)
 
 
@@ -261,16 +276,23 @@ def _asks_settings(question: Question, subject: Subject) -> bool:
     return about and bool(subject.named) and not question.states and not _lacks_something(question)
 
 
+def _symptoms_beside(question: Question) -> frozenset[str]:
+    """Return the symptoms of a question without those of its nouns, for example of "HPA"."""
+    nouns = {index for each in question.found if each.sense == "kind" for index in range(each.first, each.last + 1)}
+    return symptoms_in(word for index, word in enumerate(question.words) if index not in nouns)
+
+
 def _asks_list(question: Question, subject: Subject) -> bool:
     listed = {each.first for each in question.found if each.sense == "concept" and each.name == "list"}
     concepts = {
         each.name for each in question.found
         if each.sense == "concept" and not (each.name == "health" and each.first in listed)  # "overview of pods"
     }  # fmt: skip
+    if keys_named(question) and not subject.named and not question.asks("why", "changes"):
+        return True
     if _says_that(question, subject):
         return False
-    nouns = {index for each in question.found if each.sense == "kind" for index in range(each.first, each.last + 1)}
-    symptoms = symptoms_in(word for index, word in enumerate(question.words) if index not in nouns)
+    symptoms = _symptoms_beside(question)
     # The word "namespace" before a name does not ask for a list: "a once-over of namespace shop" asks for its health.
     kinds = set(subject.kinds) - ({"Namespace"} if subject.namespaces else set())
     if kinds and not subject.named and concepts <= _PLAINLY and not symptoms:
@@ -282,7 +304,7 @@ def _asks_list(question: Question, subject: Subject) -> bool:
     lists = (
         names_things(question) or question.asks("list", "age") or question.states or question.labels or subject.values
     )
-    keyed = any(word.startswith(("annotation", "anotac", "label", "etiqueta")) for word in question.words)
+    keyed = is_keyed(question)
     aged = question.older_seconds or question.newer_seconds
     filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
     things = keyed or kinds or question.states or question.labels or subject.values or _says_word(question)
@@ -295,7 +317,9 @@ def _asks_if_has(question: Question, subject: Subject) -> bool:
     """Return whether a question asks if an object has objects of a kind: "does web have an ingress"."""
     others = set(subject.kinds) - {"Namespace", "Pod", *(named.objects[0].kind for named in subject.named)}
     has = subject.named and others and not _HAVING.isdisjoint(question.words)
-    return bool(has) and not (question.symptoms or question.states or question.asks("trouble", "health", "why"))
+    return bool(has) and not (
+        _symptoms_beside(question) or question.states or question.asks("trouble", "health", "why")
+    )
 
 
 def _says_that(question: Question, subject: Subject) -> bool:
@@ -319,6 +343,7 @@ _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
     Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
+    Plan(fits=inventory.asks_restarts, answer=inventory.restarts_of, takes=_ALL),
     Plan(fits=_asks_whose, answer=details.addresses, takes=_ALL),
     Plan(fits=asks_columns, answer=inventory.number_or_list),
     Plan(fits=asks_permission, answer=permission, takes=_ALL),

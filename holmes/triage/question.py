@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
+from holmes.triage.bounds import comparisons_in, with_bounds_first
 from holmes.triage.complaints import about_trouble, asides, complains
 from holmes.triage.homographs import without_homographs
 from holmes.triage.occasions import is_occasion
 from holmes.triage.periods import period_of
-from holmes.triage.points import NUMBER_WORDS, length_expression, number_of, seconds_of
+from holmes.triage.points import length_expression, seconds_of
 from holmes.triage.told_values import PREFIXED, node_ports, versions_in
 from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
 from holmes.values.expressions import expression
@@ -22,6 +23,7 @@ from holmes.values.expressions import expression
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from holmes.triage.bounds import Comparison
     from holmes.triage.periods import Period
     from holmes.triage.vocabulary import Sighting
 
@@ -74,73 +76,14 @@ _LIVED: Final = expression(
     rf"|avec|existent depuis)\s+(?P<what>more|less|fewer|mehr|weniger|mas|menos|plus|moins)\s+(?:than|als|de|que)\s+"
     rf"{length_expression()}(?!\w)"
 )
-_COUNT: Final = rf"\d{{1,6}}|{'|'.join(NUMBER_WORDS)}"
-_COMPARED: Final = expression(
-    r"(?P<how>more (?:often )?than|(?:great|long|slow|larg|bigg|high|fast|short|quick|small|low)e?r than"
-    r"|exceed(?:s|ed|ing)?|beyond|langer als|langsamer als|grosser als|hoher als|schneller als|kurzer als|kleiner als"
-    r"|mas (?:largas?|largos?|lentas?|lentos?|tiempo|altas?|altos?) (?:de|que)|plus (?:long|longtemps|lents?|lentes?)"
-    r" (?:de|que)|over|above|at least|fewer than|less (?:often )?than|below|under|at most"
-    r"|exactly|>=|<=|>|<|mehr als|ofter als|haufiger als|mindestens|weniger als|seltener als|hochstens|genau|mas de"
-    r"|mas que|mas veces que|al menos|por lo menos|menos de|exactamente|plus de|plus souvent que|au moins|moins de"
-    rf"|exactement)\s*(?P<number>\d{{1,9}}(?:\.\d+)?|(?:{_COUNT})(?=mal\b|\b))\s*(?P<of>(?!(?:because|since|weil|da|porque|parce|car)\b)[a-z%]*)"
-)
-_EXACTLY: Final = expression(
-    r"\b(?:only|just|with|have|has|having|mit|nur|haben|hat|con|solo|tienen|tiene|avec|seulement|ont)\s+"
-    rf"(?P<number>{_COUNT})\s+"
-    r"(?P<of>(?:repl|cont|rest|neust)[a-z]*)"
-)
 _VALUED: Final = expression(
     r"\b(?:annotation|label|anotacion|etiqueta|etiquette)s?\s+([a-z0-9][a-z0-9./_-]*)\s+(?:is|are|set to"
     r"|equals|equal to|of|with value|ist|auf|mit wert|gleich|es|a|en|con valor|vaut|est|sur|avec la valeur)"
     r"\s+[\"'`]?([\w.:/-]*\w)"
 )
-Comparator: TypeAlias = Literal[">", ">=", "<", "<=", "="]
-_HOW: Final[Mapping[Comparator, tuple[str, ...]]] = {
-    ">": (
-        ">", "more than", "more often than", "over", "above", "mehr als", "ofter als", "haufiger als",
-        "mas de", "mas que", "mas veces que", "plus de", "plus souvent que",
-    ),
-    ">=": (">=", "at least", "mindestens", "al menos", "por lo menos", "au moins"),
-    "<": (
-        "<", "fewer than", "less than", "less often than", "below", "under", "weniger als", "seltener als", "menos de",
-        "moins de",
-    ),
-    "<=": ("<=", "at most", "hochstens"),
-    "=": ("exactly", "genau", "exactamente", "exactement"),
-}  # fmt: skip
-
-
-_LESSER: Final = ("fast", "short", "quick", "small", "low", "schnell", "kurz", "klein")
 _FULL_OF: Final = frozenset({("full", "of"), ("voll", "von"), ("voll", "mit"), ("lleno", "de"), ("plein", "de")})
-_TIMES: Final = {
-    "once": 1, "einmal": 1, "una vez": 1, "une fois": 1, "twice": 2, "zweimal": 2, "dos veces": 2, "deux fois": 2,
-    "three times": 3, "dreimal": 3, "tres veces": 3, "trois fois": 3,
-}  # fmt: skip
 _SLASHED: Final = expression(r"(?<![\w./:=-])[a-z]+(?:/[a-z]+){1,3}(?![\w./:=-])")
 _SHORT: Final = expression(r"(?<!\S)w/(o)?(?=\s)")
-_COUNTED: Final = expression(rf"\b(?:{'|'.join(_TIMES)})\b")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """A bound on a number, for example `more than 3 restarts`. `of` is the word after the number, or empty."""
-
-    how: Comparator
-    number: float
-    of: str = ""
-
-    def holds(self, value: float) -> bool:
-        """Return whether `value` is within the bound."""
-        return {
-            ">": value > self.number,
-            ">=": value >= self.number,
-            "<": value < self.number,
-            "<=": value <= self.number,
-            "=": value == self.number,
-        }[self.how]
-
-    def __str__(self) -> str:
-        return f"{self.how} {self.number:g} {self.of}".strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +200,7 @@ def parse_question(text: str) -> Question:
     shown = _both_ends(_FENCED.sub("\n", text) if _FENCED.sub("\n", text).strip() else text)
     lowered = " ".join(folded(shown.replace("...", "…")).split())
     lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
-    lowered = _COUNTED.sub(lambda match: str(_TIMES[match[0]]), lowered)
+    lowered = with_bounds_first(lowered)
     lowered = _SLASHED.sub(_apart, lowered)
     plain = _URL.sub(" ", lowered)
     words, breaks = words_of(plain), _breaks(plain)
@@ -280,7 +223,7 @@ def parse_question(text: str) -> Question:
         namespace_flag=flag[1] if flag else "",
         whole_cluster=_WHOLE.search(lowered) is not None,
         labels=tuple(_labels(plain)),
-        comparisons=tuple(_comparisons(lowered if age is None else lowered.replace(age[0], " "))),
+        comparisons=tuple(comparisons_in(lowered if age is None else lowered.replace(age[0], " "))),
         older_seconds=age_seconds if old else 0.0,
         newer_seconds=0.0 if old else age_seconds,
         period=period,
@@ -371,23 +314,6 @@ def _labels(text: str) -> Iterator[LabelTerm]:
             yield LabelTerm(key=match[1], value=match[3].rstrip(".:/-"), negated=match[2].startswith("!"))
     for match in _VALUED.finditer(text):  # "the annotation backup is true"
         yield LabelTerm(key=match[1], value=match[2])
-
-
-def _number(written: str) -> float:
-    return float(written) if written[0].isdigit() else number_of(written)
-
-
-def _direction(comparative: str) -> Comparator:
-    """Return the sign of a comparative: `<` for "faster than", `>` for "slower than" or "langer als"."""
-    return "<" if comparative.startswith(_LESSER) else ">"
-
-
-def _comparisons(text: str) -> Iterator[Comparison]:
-    for match in _COMPARED.finditer(text):
-        how = next((sign for sign, said in _HOW.items() if match["how"] in said), _direction(match["how"]))
-        yield Comparison(how=how, number=_number(match["number"]), of=match["of"])
-    for match in _EXACTLY.finditer(text):
-        yield Comparison(how="=", number=number_of(match["number"]), of=match["of"])
 
 
 def states_health(text: str) -> bool:

@@ -17,11 +17,12 @@ from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_words import cause_by_words, words_asked
 from holmes.triage.names import is_form_of, is_of, is_product, names_of
 from holmes.triage.past import past_period, was_there
+from holmes.triage.states import state_test
 from holmes.triage.subjects import narrowing
 from holmes.triage.vocabulary import symptoms_of_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.triage.asked import Asked
     from holmes.triage.log_evidence import LogCause
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 LOGGING: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 _MOST_LOGGING: Final = 40
+_LEAST_SPACES: Final = 2
+_MOST_ZERO: Final = 4
 VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scaling", "rollout", "job"})
 """Symptoms that objects of the cluster always show. If they show none, the subject does not have the symptom."""
 _DOWN: Final = frozenset({"unreachable", "ready", "start"})
@@ -40,7 +43,18 @@ _NEEDED: Final = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job")
 
 
 def of_scope(asked: Asked) -> FirstLook:
-    """Answer a question about a namespace, the whole cluster, or all objects of a kind or with a label."""
+    """Answer a question about namespaces, the whole cluster, or all objects of a kind or with a label."""
+    look = _of_scope(asked)
+    spaces = asked.subject.namespaces
+    if len(spaces) < _LEAST_SPACES or look.verdict == "healthy":
+        return look
+    subjects = [replace(asked.subject, namespaces=(space,)) for space in spaces]
+    looks = [_of_scope(replace(asked, subject=each, ledger=asked.ledger.copy())) for each in subjects]
+    told = (f"Namespace {space}: {each.summary}" for space, each in zip(spaces, looks, strict=True))
+    return replace(look, notes=(*(note for note in told if look.summary not in note), *look.notes))
+
+
+def _of_scope(asked: Asked) -> FirstLook:
     members = _members(asked)
     incidents = [each for each in asked.report.incidents if _belongs(asked, each, members)]
     there = [each for each in incidents if was_there(asked, each) and is_acute(asked, each)]
@@ -87,9 +101,23 @@ def _without_fault(asked: Asked, incidents: Sequence[Incident], there: Sequence[
         text = f"No fault was found {where}{read}."
         starting = starting_in_scope(asked)
         if not starting:
-            return look_about(asked, None, "healthy", text)
+            return look_about(asked, None, "healthy", " ".join((text, *_without_pods(asked))))
         text = f"{text} {starting}"
     return look_about(asked, None, "inconclusive", text)
+
+
+def _without_pods(asked: Asked) -> Iterator[str]:
+    """Yield why a namespace of the question has no pods: its workloads are scaled to zero, or there is none."""
+    for space in asked.subject.namespaces:
+        if any(each.namespace == space for each in asked.state.of("Pod")) or unread(asked.state, _NEEDED, (space,)):
+            continue
+        found = [each for kind in LOGGING for each in asked.state.of(kind) if each.namespace == space]
+        zero = [str(each.ref) for each in found if (test := state_test(each.kind, "zero")) is not None and test(each)]
+        if zero:
+            told = ", ".join(zero[:_MOST_ZERO])
+            yield f"Namespace {space} has no pods: {told} {'is' if len(zero) == 1 else 'are'} scaled to zero."
+        elif not found:
+            yield f"Namespace {space} has no pods and no workloads."
 
 
 def _worst(asked: Asked, there: Sequence[Incident]) -> FirstLook:

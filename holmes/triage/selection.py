@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.templates import serving_workloads
-from holmes.kubernetes.fields import children, text, text_map
+from holmes.kubernetes.fields import text_map
 from holmes.triage.connections import connections, identity
 from holmes.triage.field_filters import field_filters, name_filters, use_filters, value_filters
 from holmes.triage.filters import (
@@ -21,11 +21,12 @@ from holmes.triage.filters import (
     either,
     filters_of,
     negated_before,
-    pod_spec,
     position_of,
 )
+from holmes.triage.image_filters import image_filters
+from holmes.triage.key_filters import is_keyed, key_filters
 from holmes.triage.ledger import unread
-from holmes.triage.names import is_of, is_part_of_image, plain_value
+from holmes.triage.names import is_of, plain_value
 from holmes.triage.relations import relation_filters
 from holmes.triage.time_filters import time_filters
 from holmes.triage.users import users_of
@@ -62,11 +63,12 @@ def select(asked: Asked) -> Selection:
     """Select the objects that the question asks for. The ledger then holds the parts that no filter applied."""
     kinds = _kinds(asked)
     filters = [
+        *key_filters(asked, kinds),
         *filters_of(asked, kinds),
         *time_filters(asked, kinds),
         *version_filters(asked, kinds),
         *_object_filters(asked, kinds),
-        *_image_filters(asked),
+        *image_filters(asked),
     ]
     filters += [
         *name_filters(asked, kinds),
@@ -121,7 +123,7 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
         return ("Namespace",)
     kinds = [kind for kind in question.kinds if kind != "Namespace"]
     wanted = [kind for kind in kinds if kind not in named] or kinds
-    keyed = any(word.startswith(("annotat", "anotac", "label", "etiqueta")) for word in question.words)
+    keyed = is_keyed(question)
     if not wanted and any(each.sense == "word" and each.name == "containers" for each in question.found):
         return ("Pod",)
     if not wanted and (keyed or any(each.sense == "word" for each in question.found)):
@@ -201,36 +203,3 @@ def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
         if not served or user.object.kind not in WITH_TEMPLATE:  # the clients of a workload do not belong to it
             yield user.object.ref
             yield from identity(state, user.object)
-
-
-def images_of(each: ClusterObject) -> tuple[str, ...]:
-    """Return the images of all containers, in order."""
-    spec = pod_spec(each)
-    containers = (*children(spec, "initContainers"), *children(spec, "containers"))
-    return tuple(dict.fromkeys(text(one, "image") for one in containers if text(one, "image")))
-
-
-def _image_filters(asked: Asked) -> Iterator[Filter]:
-    """Yield filters for words that are a part of an image of the cluster."""
-    every = [each for kind in (*WORKLOAD_KINDS, "Pod") for each in asked.state.of(kind)]
-    wanted = [word for word in (*asked.subject.images, *asked.subject.unknown, *asked.question.quoted) if word]
-    if "latest tag" in asked.question.text or "tag latest" in asked.question.text:
-        yield Filter(told="tag latest", holds=lambda each: any(map(_is_latest, images_of(each))))
-    for word in dict.fromkeys(map(str.lower, wanted)):
-        if any(is_part_of_image(word, image) for each in every for image in images_of(each)):
-            asked.ledger.take("word", word)
-            asked.ledger.take("aside", word)
-            asked.ledger.take("concept", "uses")  # "who still uses shop/web:1.2": the image is what is used
-            yield _image_filter(word)
-
-
-def _is_latest(image: str) -> bool:
-    """Return whether an image has the tag `latest`, or none."""
-    name = image.rpartition("/")[2]
-    return name.endswith(":latest") or (":" not in name and "@" not in name)
-
-
-def _image_filter(word: str) -> Filter:
-    return Filter(
-        told=f"image with {word}", holds=lambda each: any(is_part_of_image(word, image) for image in images_of(each))
-    )

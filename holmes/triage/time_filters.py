@@ -45,6 +45,7 @@ def time_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
         yield Filter(told=f"ended {period.text}", holds=lambda each: any(start <= at <= end for at in last_ends(each)))
     elif question.asks("age") or _CREATED & set(question.words):
         asked.ledger.take("period")
+        asked.ledger.take("word", *_CREATED)
         yield Filter(told=f"created {period.text}", holds=lambda each: start - _HALF_MINUTE <= each.created <= end)
 
 

@@ -1,0 +1,139 @@
+"""The conditions of a question on labels and annotations: their keys, their values, or both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.kubernetes.fields import text_map
+from holmes.triage.filters import Filter, either, negated_before, position_of
+from holmes.triage.names import plain_value
+from holmes.triage.vocabulary import vocabulary, word_list
+from holmes.values.expressions import expression
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
+
+_PREPOSITIONS: Final = word_list("of") | {"by", "to", "after"}
+_ANNOTATION_WORDS: Final = ("annotat", "annotier", "anotac", "anotad", "annote")
+_KEY_WORDS: Final = (*_ANNOTATION_WORDS, "label", "gelabel", "etiqueta", "etiquette", "etiquete")
+_KEY: Final = expression(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+/[\w.-]+")
+
+
+def key_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filters for labels and annotations, by `key=value`, by their keys, and by their values."""
+    yield from _label_filters(asked)
+    yield from _named_keys(asked, kinds)
+    yield from _keys_beside(asked, kinds)
+    for value in asked.subject.values:
+        asked.ledger.take("value", value)
+        _take_binding(asked, position_of(asked, value))
+        yield _value_filter(value, negated=negated_before(asked, position_of(asked, value), most=4))
+
+
+def _take_binding(asked: Asked, index: int) -> None:
+    """Take the verb that binds objects to a value: "maintained by jonas", "that jonas is responsible for"."""
+    words, clause = asked.question.words, asked.question.clause(index)
+    glue = vocabulary().stop | {""}
+    for step in (-1, 1):
+        at = index + step
+        while at in clause and words[at] in glue:
+            at += step
+        bound = abs(at - index) > 1 if step < 0 else words[at + 1 : at + 2] and words[at + 1] in _PREPOSITIONS
+        if at in clause and bound:
+            asked.ledger.take("word", words[at])
+            asked.ledger.take("aside", words[at])
+
+
+def _label_filters(asked: Asked) -> list[Filter]:
+    annotation = _is_annotation(asked)
+    terms = asked.question.labels
+    found = [
+        _label_filter(
+            each.key,
+            each.value,
+            negated=each.negated or negated_before(asked, position_of(asked, each.key), most=4),
+            annotation=annotation,
+        )
+        for each in terms
+    ]
+    return either(asked, found)
+
+
+def is_keyed(question: Question) -> bool:
+    """Return whether a question is about labels or annotations: "what is annotated with backup"."""
+    return any(word.startswith(_KEY_WORDS) for word in question.words)
+
+
+def keys_named(question: Question) -> tuple[str, ...]:
+    """Return the keys with a domain that a question about labels or annotations names: `example.com/owner`."""
+    found = (word for word in question.words if _KEY.fullmatch(word)) if is_keyed(question) else ()
+    return tuple(word for word in found if not any(word == term.key for term in question.labels))
+
+
+def _is_annotation(asked: Asked) -> bool:
+    return any(word.startswith(_ANNOTATION_WORDS) for word in asked.question.words)
+
+
+def _label_filter(key: str, value: str, *, negated: bool, annotation: bool) -> Filter:
+    noun = "annotation" if annotation else "label"
+
+    def holds(each: ClusterObject) -> bool:
+        own = each.annotations if annotation else each.labels
+        template = text_map(each.body, "spec", "template", "metadata", "annotations" if annotation else "labels")
+        found = key in own or key in template
+        matches = found and (not value or value in (own.get(key), template.get(key)))
+        return matches != negated
+
+    return Filter(told=f"{noun} {key}{'!=' if negated else '='}{value}" if value else f"{noun} {key}", holds=holds)
+
+
+def _named_keys(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filters for whole keys: "workloads with example.com/owner jonas"."""
+    here = {key for kind in kinds for one in asked.state.of(kind) for key in (*one.labels, *one.annotations)}
+    named = keys_named(asked.question)
+    for word in dict.fromkeys((*named, *asked.subject.unknown)):
+        if word in named or ("/" in word and word in here):
+            asked.ledger.take("word", word)
+            asked.ledger.take("symptom", word)
+            yield _key_filter(word, lacking=negated_before(asked, position_of(asked, word)))
+
+
+def _keys_beside(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filters for parts of keys beside the word for it: "without a backup annotation"."""
+    words, question = asked.question.words, asked.question
+    keys = {key for one in asked.state.of(kinds[0]) for key in (*one.labels, *one.annotations)}
+    said = {*vocabulary().stop, *word_list("negations"), *keys_named(question)}
+    for index, word in enumerate(words):
+        if not word.startswith(_KEY_WORDS):
+            continue
+        for near in (*words[max(0, index - 1) : index], *words[index + 1 : index + 2]):
+            told = near in said or any(near in str(term) for term in question.labels)
+            if told or not any(near in key for key in keys):
+                continue
+            lacking = not word_list("negations").isdisjoint(words[max(0, index - 4) : index])
+            asked.ledger.take("word", near)
+            asked.ledger.take("symptom", near)
+            if lacking:
+                asked.ledger.take("concept", "negation")
+            yield _key_filter(near, lacking=lacking)
+
+
+def _key_filter(part: str, *, lacking: bool) -> Filter:
+    def holds(each: ClusterObject) -> bool:
+        return any(part in key for key in (*each.labels, *each.annotations)) != lacking
+
+    return Filter(told=f"{'without' if lacking else 'with'} a label or annotation {part}", holds=holds)
+
+
+def _value_filter(value: str, *, negated: bool) -> Filter:
+    plain = value.strip("#@")
+    return Filter(
+        told=f"{'without' if negated else ''} label or annotation {plain}".strip(),
+        holds=lambda each: (
+            any(plain_value(one) == plain for one in (*each.labels.values(), *each.annotations.values())) != negated
+        ),
+    )
