@@ -15,6 +15,7 @@ from holmes.diagnosis.facts.references import (
     missing_object,
     references_of,
 )
+from holmes.diagnosis.facts.volumes import MULTI_ATTACH, silent_holders
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, duration, moment, text
 from holmes.values.expressions import expression
@@ -134,7 +135,10 @@ def _mount_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState) -
         ),
         evidence=(*_volume_evidence(pod, name, state), event(found)),
         next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
-        because=(claim,) if claim else (),
+        because=(
+            *((claim,) if claim else ()),
+            *(silent_holders(state, pod) if MULTI_ATTACH.search(found.message) else ()),
+        ),
         since=found.first,
     )
 
