@@ -106,10 +106,10 @@ _INJECTORS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
-    """The product that a pod asks for and was created without. `asked` is where it asks, and `gives` are signs of its lack.
+    """The product that a pod asks for and was created without.
 
-    `webhook` is the webhook that was not called, `why` says why, and `backends` are the Service and the workloads
-    behind it if they cannot respond.
+    `asked` is where the pod asks, and `gives` are signs in a log that it is missing. `webhook` is the webhook that was
+    not called, `why` says why, and `backends` are the Service and the workloads behind it if they cannot respond.
     """
 
     name: str
