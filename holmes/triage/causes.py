@@ -45,6 +45,7 @@ from holmes.triage.scopes import logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
 from holmes.triage.suspicions import is_denied
 from holmes.triage.told_by_clients import told_by_clients
+from holmes.triage.unscaled import unscaled
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.expressions import expression
 from holmes.values.findings import SEVERITIES
@@ -191,13 +192,14 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
         denied = unfulfilled or is_denied(asked.question, asked.subject)  # "price-sync has not run for a week"
         if (empty or denied) and not is_scaled(asked, halted):
             asked.ledger.take("bound")
-            told = (each.incident.cause for each in candidates if each.incident.culprit == halted.ref)
+            causes = (each.incident.cause for each in candidates if each.incident.culprit == halted.ref)
             setting, effect = stop_of(halted)
-            text = one_sentence(next(told, f"{halted.ref} {effect} ({setting})"))
+            text = one_sentence(next(causes, f"{halted.ref} {effect} ({setting})"))
             return look_about(asked, named, "answered", f"{text} No other fault was found.")
     others = [each.incident for each in candidates if not each.own and each.incident.severity == "critical"]
     upstream = [each for each in others if not harms_only_others(asked.state, asked.question, each, named.objects)]
-    look = undelivered(asked, named) or told_by_clients(asked, named) or without_cause(asked, named, upstream)
+    told = undelivered(asked, named) or unscaled(asked, named) or told_by_clients(asked, named)
+    look = told or without_cause(asked, named, upstream)
     return replace(look, notes=(*look.notes, *_noted(candidates)))
 
 
@@ -395,5 +397,4 @@ def _lines_of(looks: list[FirstLook]) -> list[str]:
 
 
 def _label(look: FirstLook) -> str:
-    certain = look.verdict == "cause_found" and look.severity != "info"
-    return f"root cause ({look.severity}): " if certain else ""
+    return f"root cause ({look.severity}): " if look.verdict == "cause_found" and look.severity != "info" else ""

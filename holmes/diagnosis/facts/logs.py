@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from holmes.diagnosis.facts.access_review import accounts_blamed
 from holmes.diagnosis.facts.edges import host_uses
 from holmes.diagnosis.facts.evidence import shown
+from holmes.diagnosis.facts.injection import injectors_blamed
 from holmes.diagnosis.facts.line_kinds import decisive_end, kind_of
 from holmes.diagnosis.facts.volumes import full_claims
 from holmes.kubernetes.cluster_state import LogKey
@@ -264,7 +265,7 @@ class LastWords:
     """The signatures of a container's log, the most specific first, and their lines as evidence.
 
     `blamed` contains the objects that are the cause according to the lines: Services, ServiceAccounts without
-    permissions, and full PersistentVolumeClaims.
+    permissions, full PersistentVolumeClaims, and injectors that did not add what the lines miss.
     """
 
     signatures: tuple[LogSignature, ...]
@@ -368,5 +369,6 @@ def _words(place: ObjectRef, path: str, signatures: tuple[LogSignature, ...], st
             blamed |= dict.fromkeys(use.service for use in host_uses(each.line, place.namespace, state))
         if pod is not None:
             blamed |= dict.fromkeys((*accounts_blamed(each.line, pod), *full_claims(each.line, pod)))
+            blamed |= dict.fromkeys(injectors_blamed(each.line, pod, state))
     evidence = tuple(Evidence(object=place, path=path, value=shown(each.line)) for each in told)
     return LastWords(signatures=signatures, evidence=evidence, blamed=tuple(blamed))

@@ -16,7 +16,7 @@ from holmes.kubernetes.fields import at, child, children, text
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from holmes.diagnosis.facts.pods import Container
     from holmes.diagnosis.facts.templates import PodTemplate
@@ -248,3 +248,53 @@ def defaulted_by(container: Container, state: ClusterState, resource: str) -> Cl
             if text(bounds, "type") == "Container" and resource in child(bounds, "default"):
                 return limit_range
     return None
+
+
+def what_is_left(state: ClusterState, nodes: Sequence[ClusterObject], resource: str, asked: Decimal) -> str:
+    """Return the largest free amount, or an empty string if it would be enough, which contradicts the scheduler."""
+    left = free(nodes, pods_by_node(state), resource)
+    best = max(left, key=lambda name: left[name])
+    if left[best] >= asked:
+        return ""
+    amount = written_amount(max(left[best], asked * 0), resource)
+    held = _largest_share(state, nodes, resource)
+    return f"no node has that much left: the largest free amount is {amount} on {best}{held}"
+
+
+def _largest_share(state: ClusterState, nodes: Sequence[ClusterObject], resource: str) -> str:
+    """Return a clause with the pod that requests most of the only node for a pod, for example that of a DaemonSet."""
+    pods = pods_by_node(state).get(nodes[0].name, ()) if len(nodes) == 1 else ()
+    largest = max(pods, key=lambda pod: requested(pod, resource), default=None)
+    if largest is None or requested(largest, resource) * 2 < allocatable(nodes[0], resource):
+        return ""
+    amount = written_amount(requested(largest, resource), resource)
+    return f", where {largest.ref} of {evidence.owner_words(largest, state)} requests {amount}"
+
+
+def default_request(state: ClusterState, pod: ClusterObject, container: str, resource: str) -> Evidence | None:
+    """Return the default of a LimitRange that the pod's container has as its request, or None.
+
+    The template must not set the resource. Without a template, the pod's annotation must name the container.
+    """
+    workload = state.workload_of(pod)
+    asked = quantity(at(_named(child(pod.body, "spec"), container), "resources", "requests", resource))
+    if workload is pod:
+        told = pod.annotations.get("kubernetes.io/limit-ranger", "")
+        set_by_itself = f"{resource} request for container {container}" not in told
+    else:
+        resources = child(_named(template_of(workload).spec, container), "resources")
+        set_by_itself = any(resource in child(resources, part) for part in ("requests", "limits"))
+    if set_by_itself or asked is None:
+        return None
+    for limit_range in state.of("LimitRange", pod.namespace):
+        for index, bounds in enumerate(limit_range.children("spec", "limits")):
+            part = "defaultRequest" if resource in child(bounds, "defaultRequest") else "default"
+            default = at(bounds, part, resource)
+            if text(bounds, "type") == "Container" and quantity(default) == asked:
+                return evidence.value(limit_range, f"spec.limits[{index}].{part}.{resource}", default)
+    return None
+
+
+def _named(spec: JsonObject, container: str) -> JsonObject:
+    """Return the container with this name in a pod's spec, or an empty object."""
+    return next((each for each in children(spec, "containers") if text(each, "name") == container), {})

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+MULTI_ATTACH: Final = expression(r"multi-?attach error|already (?:exclusively )?(?:attached|used)", re.IGNORECASE)
 _ORDINAL: Final = expression(r"\d+", re.ASCII)
 
 
@@ -232,3 +233,29 @@ def _mount(pod: ClusterObject, name: str, place: tuple[str, str, int]) -> FullMo
         position=position,
         claim=ObjectRef(kind="PersistentVolumeClaim", namespace=pod.namespace, name=claim) if claim else None,
     )
+
+
+def silent_holders(state: ClusterState, pod: ClusterObject) -> tuple[ObjectRef, ...]:
+    """Return the nodes that are not ready and still hold a volume of the pod, so that it cannot be attached elsewhere.
+
+    Such a node runs another pod with the claim, or lists the volume as attached after its pod was force deleted.
+    """
+    found: dict[ObjectRef, None] = {}
+    users = pods_by_claim(state)
+    for _, name in claims_of(pod):
+        holders = {each.text("spec", "nodeName") for each in users.get((pod.namespace, name), ()) if each is not pod}
+        claim = state.get("PersistentVolumeClaim", pod.namespace, name)
+        volume = state.get("PersistentVolume", "", claim.text("spec", "volumeName")) if claim is not None else None
+        source = volume.child("spec", "csi") if volume is not None else {}
+        attached = f"kubernetes.io/csi/{text(source, 'driver')}^{text(source, 'volumeHandle')}"
+        for node in state.of("Node"):
+            listed = (text(each, "name") for each in node.children("status", "volumesAttached"))
+            holds = node.name in holders or (bool(source) and attached in listed)
+            if holds and node.name != pod.text("spec", "nodeName") and is_silent(node):
+                found[node.ref] = None
+    return tuple(found)
+
+
+def is_silent(node: ClusterObject | None) -> bool:
+    """Return whether the node is not ready, so that it releases no volume."""
+    return node is not None and text(node.condition("Ready"), "status") != "True"

@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from holmes.diagnosis.facts.evidence import edited_at, log_line, value
+from holmes.diagnosis.facts.evidence import edited_at, log_line
 from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.references import references_of
+from holmes.diagnosis.facts.renewals import renews, words_of_template
 from holmes.diagnosis.facts.stops import stop_of_producer
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import children, moment, text, texts
-from holmes.values.expressions import expression
+from holmes.kubernetes.fields import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.diagnosis.facts.line_groups import LogGroup
-    from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState, LogKey
-    from holmes.values.findings import Evidence
-
-_CREDENTIAL: Final = r"(?:secret|token|cred(?:ential)?|password|cert(?:ificate)?|key)s?"
-_WRITES: Final = (
-    r"(?:renew(?:s|al|er)?|refresh(?:es|er)?|updat(?:e[rs]?|or)|generat(?:e[rs]?|or)|creat(?:e[rs]?|or)|write[rs]?"
-    r"|sync(?:s|er)?|fetch(?:es|er)?|patch(?:es|er)?|replace[rs]?|push(?:es|er)?|issue[rs]?|edit|set|put)"
-)
-_RENEWS: Final = expression(
-    r"(?i)(?<![a-z])(?:renew(?:s|er|ing)?|mint(?:s|er|ing)?|certbot|acme|"
-    r"(?<!log-)(?<!log_)(?<!log )rotat(?:e[ds]?|ing|ion|or)(?![-_ ]logs?)"
-    rf"|{_WRITES}[-_ ](?:[a-z0-9]{{1,30}}[-_ ])?{_CREDENTIAL}|{_CREDENTIAL}[-_ ]{_WRITES}"
-    r"|kubectl [^;&|\n]{0,200}?(?<=\s)(?:apply|replace)"
-    r"|-X ?(?:POST|PUT|PATCH)\b[^;&|\n]{0,300}/secrets)(?![a-z])"
-)
-"""Words for the renewal of credentials, or for writing a credential: `rotate`, `token-refresh`, `create secret`."""
 
 
 @Row(
@@ -60,9 +44,9 @@ def no_longer_renewed(state: ClusterState) -> Iterator[Fault]:
                 users[template.workload.namespace, reference.name].append(template.workload)
     for template in pod_templates(state):
         producer = template.workload
-        if producer.kind != "CronJob" or not _renews(template):
+        if producer.kind != "CronJob" or not renews(template):
             continue
-        named = [place for place in _words(template) if (producer.namespace, place.value) in users]
+        named = [place for place in words_of_template(template) if (producer.namespace, place.value) in users]
         stop = stop_of_producer(state, producer) if named else None
         for place in named if stop is not None else ():
             for user in dict.fromkeys(users[producer.namespace, place.value]):
@@ -82,28 +66,6 @@ def no_longer_renewed(state: ClusterState) -> Iterator[Fault]:
                     because=stop.because,
                     since=group.first or None,
                 )
-
-
-def _renews(template: PodTemplate) -> bool:
-    """Return whether the name, the image or the command of a workload speaks of renewing or writing credentials.
-
-    One that only reads a Secret, for example for a report or a backup, renews nothing.
-    """
-    containers = children(template.spec, "containers")
-    told = [" ".join((*texts(each, "command"), *texts(each, "args"))) for each in containers]
-    images = [text(each, "image").rpartition("/")[2].partition(":")[0] for each in containers]
-    return any(_RENEWS.search(each) for each in (template.workload.name, *images, *told))
-
-
-def _words(template: PodTemplate) -> Iterator[Evidence]:
-    """Yield the words in the commands, arguments and variables of a template, each as evidence."""
-    for index, container in enumerate(children(template.spec, "containers")):
-        path = f"{template.path}.containers[{index}]"
-        for name in ("command", "args"):
-            for part in " ".join(texts(container, name)).replace("=", " ").replace(",", " ").split():
-                yield value(template.workload, f"{path}.{name}", part.rpartition("/")[2].strip("\"';"))
-        for number, variable in enumerate(children(container, "env")):
-            yield value(template.workload, f"{path}.env[{number}].value", text(variable, "value"))
 
 
 def _rejected(

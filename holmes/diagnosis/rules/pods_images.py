@@ -10,6 +10,7 @@ from holmes.diagnosis.facts.changes import ABSENT, last_rollout
 from holmes.diagnosis.facts.evidence import event, spec_field, value
 from holmes.diagnosis.facts.fixes import corrected, provided
 from holmes.diagnosis.facts.pods import SAYS_NOTHING, container_field, container_words, containers_of, troubled_pods
+from holmes.diagnosis.facts.renewals import failed_writers
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.typos import meant, nearest
 from holmes.diagnosis.rule import Fault, Row
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.diagnosis.facts.pods import Container
+    from holmes.diagnosis.facts.renewals import FailedWriter
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
 
 
 _PullProblem: TypeAlias = Literal[
@@ -165,6 +168,12 @@ _REASONS: Final = frozenset(
 )
 _ANSWER: Final = expression(r"\b40[13] [A-Z][a-z]+\b")
 """The status with which a registry denies access."""
+_REJECTED: Final = expression(
+    r"(?i)\bexpired\b|\b401\b|\bunauthorized\b|authentication required|no basic auth|invalid (?:token|credentials)"
+)
+"""Answers of a registry that rejects the credentials themselves."""
+_WITHOUT: Final = "Image cannot be pulled: the pull secret is missing"
+_NOT_RENEWED: Final = "Image cannot be pulled: the pull secret is no longer renewed"
 _SECRET_EVENT: Final = expression(r"pull secrets \(([^)]{1,500})\)")
 
 
@@ -183,10 +192,11 @@ _SECRET_EVENT: Final = expression(r"pull secrets \(([^)]{1,500})\)")
     explanation=(
         "The node cannot pull the image of a container. The response of the registry shows the cause. The tag or "
         "repository does not exist, or access is denied. When access is denied, the rule checks the pull secrets of "
-        "the pod and its ServiceAccount. The registry may also be unreachable, limit requests, have an untrusted "
-        "certificate, or have no image for the platform of the node. InvalidImageName means that the image reference "
-        "is not valid. ErrImageNeverPull means that the image is not on the node and imagePullPolicy is Never. Tags "
-        "of the same image that other containers use are shown for comparison."
+        "the pod and its ServiceAccount, and whether the CronJob that renews them fails. The registry may also be "
+        "unreachable, limit requests, have an untrusted certificate, or have no image for the platform of the node. "
+        "InvalidImageName means that the image reference is not valid. ErrImageNeverPull means that the image is not "
+        "on the node and imagePullPolicy is Never. Tags of the same image that other containers use are shown for "
+        "comparison."
     ),
 )
 def image_not_pulled(state: ClusterState) -> Iterator[Fault]:
@@ -205,14 +215,20 @@ def _fault(container: Container, known: dict[str, set[str]], state: ClusterState
     reason, message = text(container.waiting, "reason"), _message(container, state)
     error = _pull_error(reason, message, image)
     secret = _missing_pull_secret(pod, state) if error.problem not in {"name", "never", "tag", "platform"} else None
+    words = error.words
     culprit, extra, proof = secret or (None, _extra(container, error, known, state), ())
+    writer = _failed_writer(container, message, state) if error.problem == "access" and secret is None else None
+    if writer is not None:
+        culprit, proof = writer.producer.ref, (writer.stop.proof, writer.place)
+        words = f"is refused: {culprit}, which renews the pull secret {writer.secret}, {writer.stop.words}"
+        extra = ""
     place = "imagePullPolicy" if error.problem == "never" else "image"
     other = "image" if error.problem == "never" else ""
     return Fault(
         subject=pod.ref,
         culprit=culprit,
-        title="Image cannot be pulled: the pull secret is missing" if secret else error.title,
-        cause=f"The image {image} of {container_words(container, state)} {error.words}{extra}",
+        title=_WITHOUT if secret else _NOT_RENEWED if writer is not None else error.title,
+        cause=f"The image {image} of {container_words(container, state)} {words}{extra}",
         evidence=(
             *proof,
             container_field(container, state, place),
@@ -221,9 +237,22 @@ def _fault(container: Container, known: dict[str, set[str]], state: ClusterState
             *((value(pod, "message of the node", message),) if message else ()),
         ),
         next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
+        because=writer.stop.because if writer is not None else (),
         since=pod.created,
         fix=(_secret_fix(proof[0], culprit, pod, state),) if secret else (),
     )
+
+
+def _failed_writer(container: Container, message: str, state: ClusterState) -> FailedWriter | None:
+    """Return the CronJob or Job that no longer renews a pull secret of the pod, if the registry rejects its token.
+
+    A registry also denies access to a repository that does not exist. This says nothing about the token.
+    """
+    pod = container.pod
+    if _REJECTED.search(message.replace(text(container.spec, "image"), " ")) is None:
+        return None
+    names = [text(each, "name") for each in _pull_secrets(pod, state) or ()]
+    return next((writer for name in names for writer in failed_writers(state, pod.namespace, name)), None)
 
 
 def _secret_fix(named: Evidence, missing: ObjectRef | None, pod: ClusterObject, state: ClusterState) -> FixStep | None:
@@ -275,7 +304,7 @@ def _extra(container: Container, error: _PullError, known: dict[str, set[str]], 
 def _secrets_in_use(container: Container, state: ClusterState) -> str:
     """Tell which pull secrets the pod uses, and which one a ready pod uses for the same registry."""
     pod = container.pod
-    if not _pull_secrets(pod, state):
+    if _pull_secrets(pod, state) == ():
         return "; neither the pod nor its ServiceAccount has imagePullSecrets"
     own = {text(each, "name") for each in pod.children("spec", "imagePullSecrets")}
     if not own:
@@ -325,12 +354,13 @@ def _tells(found: ClusterEvent, name: str) -> bool:
     return match is not None and name in [each.strip() for each in match[1].split(",")]
 
 
-def _pull_secrets(pod: ClusterObject, state: ClusterState) -> bool:
-    """Return whether the pod or its ServiceAccount has pull secrets. Returns True if the ServiceAccount is unknown."""
-    if pod.children("spec", "imagePullSecrets"):
-        return True
+def _pull_secrets(pod: ClusterObject, state: ClusterState) -> tuple[JsonObject, ...] | None:
+    """Return the pull secrets of the pod, or else of its ServiceAccount. Returns None if this account is unknown."""
+    own = tuple(pod.children("spec", "imagePullSecrets"))
+    if own:
+        return own
     account = state.get("ServiceAccount", pod.namespace, pod.text("spec", "serviceAccountName") or "default")
-    return account is None or bool(account.children("imagePullSecrets"))
+    return None if account is None else tuple(account.children("imagePullSecrets"))
 
 
 def _known_tags(state: ClusterState) -> dict[str, set[str]]:

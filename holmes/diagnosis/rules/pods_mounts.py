@@ -15,7 +15,9 @@ from holmes.diagnosis.facts.references import (
     missing_object,
     references_of,
 )
+from holmes.diagnosis.facts.volumes import MULTI_ATTACH, silent_holders
 from holmes.diagnosis.rule import Fault, Row
+from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import child, duration, moment, text
 from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
@@ -134,7 +136,10 @@ def _mount_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState) -
         ),
         evidence=(*_volume_evidence(pod, name, state), event(found)),
         next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
-        because=(claim,) if claim else (),
+        because=(
+            *((claim,) if claim else ()),
+            *(silent_holders(state, pod) if MULTI_ATTACH.search(found.message) else ()),
+        ),
         since=found.first,
     )
 
@@ -224,6 +229,7 @@ def _sandbox_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState)
     network = any(each in lower for each in _NODE_NETWORK)
     runtime = pod.text("spec", "runtimeClassName") if "runtime" in lower and "handler" in lower else ""
     about = (spec_field(pod, state, "runtimeClassName"),) if runtime else ()
+    plugins = network_pods(state, node.name) if _is_about_network(lower) else ()
     addresses = "ip" in lower.split() or "addresses" in lower
     title = "No IP addresses are left for pods" if network and addresses else "Network of the node is not ready"
     return Fault(
@@ -236,9 +242,17 @@ def _sandbox_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState)
         ),
         evidence=(*about, event(found), field(pod, "spec", "nodeName")),
         next_check=f"kubectl describe node {node.name}",
-        because=(*(() if network else (node,)), *(network_pods(state, node.name) if _is_about_network(lower) else ())),
+        because=(*(() if network else (node,)), *plugins),
         since=found.first,
+        logs=_logs_of(state, plugins),
     )
+
+
+def _logs_of(state: ClusterState, pods: tuple[ObjectRef, ...]) -> tuple[LogKey, ...]:
+    """Return the logs of the containers that run in the pods."""
+    found = (state.find(ref) for ref in pods)
+    containers = (each for pod in found if pod is not None for each in containers_of(pod) if each.running)
+    return tuple(LogKey(pod=each.pod.ref, container=each.name, previous=False) for each in containers)
 
 
 def _is_about_network(message: str) -> bool:

@@ -24,9 +24,9 @@ from holmes.diagnosis.facts.producers import cloud_controllers, device_plugins
 from holmes.diagnosis.facts.resources import (
     allocatable,
     asking_container,
-    free,
-    pods_by_node,
+    default_request,
     requested,
+    what_is_left,
     written_amount,
 )
 from holmes.diagnosis.facts.typos import meant, nearest
@@ -36,7 +36,6 @@ from holmes.kubernetes.fields import child, children, text, text_map, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from decimal import Decimal
 
     from holmes.diagnosis.facts.unscheduled import Unscheduled
     from holmes.kubernetes.cluster_object import ClusterObject
@@ -59,8 +58,8 @@ _AFFINITY: Final = ".".join(AFFINITY)
     reads=(*_READS, "spec.containers[].resources.requests", "Node status.allocatable"),
     explanation="The pod requests more of a resource (CPU, memory, GPU or another resource) than any node has left. "
     "If the pod requests more than the largest node has in total, it can never run. Correct the request, which often "
-    "has a wrong unit. Otherwise the nodes are full. Request less, remove other pods, or add nodes. Pods for which an "
-    "autoscaler has just requested a node are ignored.",
+    "has a wrong unit, or the LimitRange that sets it as a default. Otherwise the nodes are full. Request less, remove "
+    "other pods, or add nodes. Pods for which an autoscaler has just requested a node are ignored.",
 )
 def no_room(state: ClusterState) -> Iterator[Fault]:
     for found in unscheduled_for(state, "resources"):
@@ -75,15 +74,17 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
     own = () if asking is None else (spec_field(pod, state, asking[1]),)
     who = owner_words(pod, state) if asking is None else f"The container {asking[0]} of {owner_words(pod, state)}"
     largest = max((allocatable(node, resource) for node in nodes), default=None)
-    title = "No node has room for the pod"
+    title, default = "No node has room for the pod", None
     if largest is None or not state.covers("Node"):
         why = f"no node has enough left ({found.main.text})"
     elif largest < asked:
         title = f"Pod requests more {resource} than any node has"
         offer = f"the largest node offers {written_amount(largest, resource)}" if largest else "no node has any"
-        why = f"{offer}, so no node can ever run the pod"
+        default = default_request(state, pod, asking[0], resource) if asking is not None else None
+        setter = f"; {default.object} sets this request as a default, not the template" if default is not None else ""
+        why = f"{offer}, so no node can ever run the pod{setter}"
     else:
-        why = _what_is_left(state, nodes, resource, asked) or f"no node has enough left ({found.main.text})"
+        why = what_is_left(state, nodes, resource, asked) or f"no node has enough left ({found.main.text})"
     wish = (
         "requires a free pod slot on a node"
         if resource == "pods"
@@ -95,10 +96,11 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
     ]
     return Fault(
         subject=pod.ref,
+        culprit=default.object if default is not None else None,
         title=title,
         severity=waiting_severity(state, pod),
         cause=f"{who} {wish}, but {why}{found.others}",
-        evidence=(*own, *found.proofs, *offers),
+        evidence=(*((default,) if default is not None else ()), *own, *found.proofs, *offers),
         next_check="kubectl describe nodes | grep -A 8 'Allocated resources'",
         because=(
             *((node.ref for node in nodes) if resource == "pods" else device_plugins(state, resource)),
@@ -121,27 +123,6 @@ def _allowed(state: ClusterState, pod: ClusterObject) -> list[ClusterObject]:
     spec = child(pod.body, "spec")
     chosen = [node for node in nodes if chooses(spec, node)] or list(nodes)
     return [node for node in chosen if not any(repelling_taints(spec, node))] or chosen
-
-
-def _what_is_left(state: ClusterState, nodes: Sequence[ClusterObject], resource: str, asked: Decimal) -> str:
-    """Return the largest free amount, or an empty string if it would be enough, which contradicts the scheduler."""
-    left = free(nodes, pods_by_node(state), resource)
-    best = max(left, key=lambda name: left[name])
-    if left[best] >= asked:
-        return ""
-    amount = written_amount(max(left[best], asked * 0), resource)
-    held = _largest_share(state, nodes, resource)
-    return f"no node has that much left: the largest free amount is {amount} on {best}{held}"
-
-
-def _largest_share(state: ClusterState, nodes: Sequence[ClusterObject], resource: str) -> str:
-    """Return a clause with the pod that requests most of the only node for a pod, for example that of a DaemonSet."""
-    pods = pods_by_node(state).get(nodes[0].name, ()) if len(nodes) == 1 else ()
-    largest = max(pods, key=lambda pod: requested(pod, resource), default=None)
-    if largest is None or requested(largest, resource) * 2 < allocatable(nodes[0], resource):
-        return ""
-    amount = written_amount(requested(largest, resource), resource)
-    return f", where {largest.ref} of {owner_words(largest, state)} requests {amount}"
 
 
 @Row(

@@ -14,7 +14,15 @@ from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.typos import nearest
 from holmes.diagnosis.facts.unscheduled import claims_of, unscheduled_pods
-from holmes.diagnosis.facts.volumes import files_in, full_lines, full_mount, node_terms, pods_by_claim
+from holmes.diagnosis.facts.volumes import (
+    MULTI_ATTACH,
+    files_in,
+    full_lines,
+    full_mount,
+    is_silent,
+    node_terms,
+    pods_by_claim,
+)
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, duration, moment, text, text_map, texts
 from holmes.values.expressions import expression
@@ -31,7 +39,6 @@ if TYPE_CHECKING:
 
 _LONG_GRACES: Final = 5
 _MOST: Final = 5
-_MULTI_ATTACH: Final = expression(r"multi-?attach error|already (?:exclusively )?(?:attached|used)", re.IGNORECASE)
 _RWOP: Final = expression(r"ReadWriteOncePod", re.IGNORECASE)
 _RWO_MODES: Final = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
 
@@ -99,7 +106,7 @@ def held_elsewhere(state: ClusterState) -> Iterator[Fault]:
     for pod in judged_pods(state):
         if pod.text("status", "phase") != "Pending":
             continue
-        events = [each for each in state.events_of(pod, "FailedAttachVolume") if _MULTI_ATTACH.search(each.message)]
+        events = [each for each in state.events_of(pod, "FailedAttachVolume") if MULTI_ATTACH.search(each.message)]
         proof = evidence.event(events[-1]) if events else gated.get(pod.uid)
         if proof is not None:
             fault = _held(state, pod, proof, users)
@@ -135,7 +142,8 @@ def _held_by(
     holders: Sequence[ClusterObject],
     proofs: tuple[Evidence, Evidence],
 ) -> Fault | None:
-    down = [node for each in holders if (node := _down_node(state, each)) is not None]
+    nodes = [state.get("Node", "", each.text("spec", "nodeName")) for each in holders]
+    down = [node.ref for node in nodes if node is not None and is_silent(node)]
     leaving = all(each.deleted is not None for each in holders)
     if leaving and not down and state.age_seconds(pod) < _LONG_GRACES * state.patience_seconds:
         return None
@@ -157,11 +165,6 @@ def _held_by(
         because=(*down, *((holder.ref,) if leaving else ())),
         since=pod.created or None,
     )
-
-
-def _down_node(state: ClusterState, pod: ClusterObject) -> ObjectRef | None:
-    node = state.get("Node", "", pod.text("spec", "nodeName"))
-    return node.ref if node is not None and text(node.condition("Ready"), "status") != "True" else None
 
 
 @Row(
