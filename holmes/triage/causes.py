@@ -125,7 +125,7 @@ def _of_guess(asked: Asked, named: tuple[Named, ...]) -> FirstLook:
 
 def _around(asked: Asked, named: Named, look: FirstLook) -> FirstLook:
     """Return the cause that logs near the subject tell, if a complaint suspects a subject that has no fault itself."""
-    if look.verdict not in ("healthy", "inconclusive") or not asked.question.complains:
+    if look.verdict not in ("healthy", "inconclusive") or not states_trouble(asked.question.text):
         return look
     own = dict.fromkeys(each.namespace for each in named.objects if each.namespace)
     spaces = asked.subject.namespaces or tuple(own)

@@ -25,6 +25,12 @@ _NO_MORE: Final = expression(
     r"|\bnot (?:a|one) single\b|\bkein einzig\w+|\bni un[oa]? sol[oa]\b|\bpas un(?:e)? seule?\b"
 )
 """Words for what is gone: "no pod is left any more", "not a single mail arrives"."""
+_ONLY_ASKS: Final = expression(
+    r"\b(?:only|just|solo|solamente|nur|juste|seulement) (?:\w+ ){0,2}"
+    r"(?:ask|wonder|curious|pregunt|curiosidad|frag|demand)\w*"
+    r"|\bfrage (?:\w+ )?nur\b|\bdemande (?:\w+ )?(?:juste|seulement)\b"
+)
+"""A remark that there is no reason for the question: "solo pregunto por si acaso"."""
 _REASON: Final = expression(r"[a-z]+(?:backoff|error|killed)|err[a-z]+")
 """A reason of the kubelet, which is a complaint of its own: "web: CreateContainerConfigError"."""
 _LEAST_WORDS: Final = 2
@@ -178,7 +184,7 @@ def _states_trouble(clause: _Clause) -> bool:
     words = clause.words
     if len(words) == 1 and _REASON.fullmatch(words[0]) is not None and not clause.asked:
         return True
-    if len(words) < _LEAST_WORDS or _is_question(words) or _is_phrase(words):
+    if len(words) < _LEAST_WORDS or _is_question(words) or _is_phrase(words) or _ONLY_ASKS.search(clause.text):
         return False
     found = sightings(words)
     told = {each.name for each in found if each.sense == "concept"} & _TROUBLED

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from holmes.values.first_look import FirstLook
 
 _SENTENCE: Final = expression(r"(?<=[.!?;\n])\s+")
+_CLAUSE: Final = expression(r"(?<=,)\s+(?=[^,]*$)")
+"""The last comma of a sentence."""
 _SUSPECTS: Final = expression(
     r"(?:\b(?:is|are|was|could|can|might|may|would) (?:that|it|this|they|those|these)(?: all)?(?: be)? "
     r"(?:it|related|connected|why|linked|to blame|because of (?:that|it|this)"
@@ -34,7 +36,7 @@ _NAMED_SUSPECT: Final = expression(
     r"\b(?:is|are|was|could|can|might|may|would) (?:[\w./-]+ ){1,5}(?:be )?"
     r"(?:to blame|at fault|responsible|guilty|(?:the|a) (?:root )?(?:cause|reason|culprit|problem))\s*$"
     r"|\b(?:ist|sind) (?:[\w./-]+ ){1,4}(?:daran )?(?:schuld|der grund|die ursache)\s*$"
-    r"|\btiene[n]? la culpa\b|\best-ce la faute\b"
+    r"|\btiene[n]? la culpa\b|\b(?:est-ce|c'est) la faute\b"
 )
 _GUESS: Final = expression(
     r"\b(?:looks?|seems?|sounds?) (?:(?:a bit|very|kind of|quite|so|pretty|really) )?"
@@ -74,7 +76,7 @@ def without_conjecture(text: str, is_name: Callable[[str], bool]) -> Conjecture:
 
     If nothing but the suspicion remains, it is the question.
     """
-    sentences = _SENTENCE.split(text.strip())
+    sentences = _parts(text)
     at = next((index for index, each in enumerate(sentences) if _suspects(each)), -1)
     if at < 1:
         return Conjecture(text, ())
@@ -88,6 +90,15 @@ def without_conjecture(text: str, is_name: Callable[[str], bool]) -> Conjecture:
     words = words_of(folded(" ".join(sentences[first : at + 1])))
     names = [word for word in dict.fromkeys(words) if not vocabulary().is_ordinary(word) and is_name(word)]
     return Conjecture(" ".join((*told, *rest[about_it:])), tuple(names))
+
+
+def _parts(text: str) -> list[str]:
+    """Return the sentences. The last clause is apart if it names a suspect: "orders hang, is web to blame?"."""
+    sentences = _SENTENCE.split(text.strip())
+    clauses = _CLAUSE.split(sentences[-1])
+    if len(clauses) > 1 and sentences[-1].endswith("?") and _NAMED_SUSPECT.search(_plain(clauses[-1])):
+        return [*sentences[:-1], *clauses]
+    return sentences
 
 
 def _suspects(sentence: str) -> bool:

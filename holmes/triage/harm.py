@@ -118,10 +118,12 @@ def harms_only_others(
     """Return whether settings that a subject shares with others harm only these: it runs, and has what it reads.
 
     A missing key harms the workload that reads it. A Secret that exists serves, whether or not its source does, unless
-    its content can be what a complaint is about.
+    its content can be what a complaint is about. A quota refuses only further pods.
     """
     if not all(map(is_ready, subjects)):
         return False
+    if incident.culprit.kind == "ResourceQuota":
+        return True
     source = state.find(incident.culprit) if incident.culprit.kind == "ExternalSecret" else None
     name = (source.text("spec", "target", "name") or source.name) if source is not None else ""
     kept = name and state.get("Secret", incident.culprit.namespace, name) is not None

@@ -244,7 +244,8 @@ def _first_look(asked: Asked) -> FirstLook:
     nowhere = next((each for each in subject.missing if each.kind in ("place", "Namespace")), None)
     if nowhere is not None or (subject.missing and not subject.named):
         return _not_found(asked, nowhere or subject.missing[0])
-    if not subject.named and not subject.kinds and not subject.values and _grammatical_subject(asked):
+    named = subject.named or subject.kinds or subject.values or question.whole_cluster
+    if not named and _grammatical_subject(asked):
         return _unclear(asked)
     plans = plans_of(question, subject)
     if not plans:

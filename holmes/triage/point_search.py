@@ -103,6 +103,7 @@ _WHOLE_DAYS: Final[tuple[tuple[str, Point], ...]] = (
     (rf"{_EARLY}|esta madrugada|heute in der fruhe|in den fruhen morgenstunden|early this morning|au petit matin",
      Point(day=days_back(0), clock=(0, 7))),
     (r"this evening|heute abend|ce soir", Point(day=days_back(0), clock=(17, 24))),
+    (r"last evening", Point(day=days_back(1), clock=(17, 24))),
     (rf"{_TODAY}", Point(day=days_back(0))),
     (r"(?:the )?day before yesterday|vorgestern|anteayer|antes de ayer|avant-hier", Point(day=days_back(2))),
     (r"yesterday|gestern|ayer|hier", Point(day=days_back(1))),

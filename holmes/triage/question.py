@@ -57,6 +57,8 @@ _WHOLE: Final = expression(
     r"\b(?:all|every|any|each|across|alle[nr]?|allen|todos los|toutes? les|tous les) (?:the )?"
     r"(?:namespaces?|clusters?|namensraume[n]?|espacios de nombres|espaces de noms)\b"
     r"|\b(?:whole|entire|ganzen?|gesamten?|todo el|tout le) cluster\b|\bcluster[ -]?wide\b"
+    r"|\b(?:any|some|every)where (?:in|on) (?:the|our|this) cluster\b|\birgendwo im cluster\b"
+    r"|\ben (?:algun lado|alguna parte) del cluster\b|\bquelque part (?:dans|sur) le cluster\b"
     r"|(?<!\S)(?:-a|--all-namespaces)(?!\S)"
 )
 _LABEL: Final = expression(
