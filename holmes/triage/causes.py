@@ -24,6 +24,7 @@ from holmes.triage.intended import (
     concerns,
     is_beside,
     is_chosen,
+    is_on,
     is_outdated,
     is_scaled,
     may_be_stopped,
@@ -125,7 +126,8 @@ def _of_guess(asked: Asked, named: tuple[Named, ...]) -> FirstLook:
 
 def _around(asked: Asked, named: Named, look: FirstLook) -> FirstLook:
     """Return the cause that logs near the subject tell, if a complaint suspects a subject that has no fault itself."""
-    if look.verdict not in ("healthy", "inconclusive") or not states_trouble(asked.question.text):
+    stated = asked.question.complains and states_trouble(asked.question.text)
+    if look.verdict not in ("healthy", "inconclusive") or not stated:
         return look
     own = dict.fromkeys(each.namespace for each in named.objects if each.namespace)
     spaces = asked.subject.namespaces or tuple(own)
@@ -275,7 +277,7 @@ def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRe
         causes = [
             found[ref] for ref in (incident.culprit, *(each.subject for each in incident.findings)) if ref in found
         ]
-        mine = bool(refs_of(incident) & own) or _is_on(asked, incident, own)
+        mine = bool(refs_of(incident) & own) or is_on(asked, incident, own)
         if not mine and not causes:
             continue
         nearest = min(causes, key=lambda each: each.hops, default=None)
@@ -288,12 +290,6 @@ def _candidates(asked: Asked, own: frozenset[ObjectRef], found: Mapping[ObjectRe
             symptoms=len(symptoms),
             path=nearest.path if nearest is not None else (),
         )
-
-
-def _is_on(asked: Asked, incident: Incident, own: frozenset[ObjectRef]) -> bool:
-    """Return whether pods fail because of a named node, if the question is about its pods."""
-    named = (ref for each in (*incident.findings, *incident.symptoms) for ref in each.because if ref.kind == "Node")
-    return "Pod" in asked.question.kinds and not own.isdisjoint(named)
 
 
 def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:

@@ -58,6 +58,12 @@ def is_chosen(asked: Asked, incident: Incident) -> bool:
     return chosen and (not asked.question.symptoms or bool(asked.question.symptoms & _OF_STOPS))
 
 
+def is_on(asked: Asked, incident: Incident, own: frozenset[ObjectRef]) -> bool:
+    """Return whether pods fail because of a named node, if the question is about its pods."""
+    named = (ref for each in (*incident.findings, *incident.symptoms) for ref in each.because if ref.kind == "Node")
+    return "Pod" in asked.question.kinds and not own.isdisjoint(named)
+
+
 def is_outdated(asked: Asked, incident: Incident) -> bool:
     """Return whether a question complains about an old state: "still shows the old one", "as before the change"."""
     return says_outdated(asked) and incident.findings[0].rule_id == OUTDATED_PODS

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from holmes.diagnosis.facts.actors import who_changed
 from holmes.diagnosis.facts.evidence import edited_at, is_optional, value
 from holmes.diagnosis.facts.fixes import corrected, instruction, provided
+from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import meant, nearest
 from holmes.kubernetes.fields import child, children, text, written
 from holmes.values.expressions import expression
@@ -277,3 +278,9 @@ def _template_changed(workload: ClusterObject, state: ClusterState) -> float:
     """
     newest = max((each.created for each in state.owned_by(workload, "ReplicaSet")), default=None)
     return edited_at(workload) if newest is None else newest
+
+
+def account_of(workload: ClusterObject) -> ObjectRef:
+    """Return the ServiceAccount of the pods of a workload."""
+    name = text(template_of(workload).spec, "serviceAccountName") or "default"
+    return ObjectRef(kind="ServiceAccount", namespace=workload.namespace, name=name)

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.awaited import cannot_come
 from holmes.diagnosis.facts.crashes import began, crashes_of, restarts, said, unhealthy
-from holmes.diagnosis.facts.edges import host_uses
+from holmes.diagnosis.facts.edges import consumer_logs, host_uses
 from holmes.diagnosis.facts.evidence import event, owner_words, spec_field, value
 from holmes.diagnosis.facts.fixes import corrected, instruction
 from holmes.diagnosis.facts.logs import last_words
 from holmes.diagnosis.facts.object_mentions import existing_in
 from holmes.diagnosis.facts.pods import container_words, containers_of, judged_pods, troubled_pods
 from holmes.diagnosis.facts.probes import STARTING_GRACES, WORDS, failures, probe_of, verdict
+from holmes.diagnosis.facts.references import account_of
 from holmes.diagnosis.facts.status import pod_ready
+from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import at, child, children, duration, integer, moment, text
@@ -233,8 +235,16 @@ def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
                 value(pod, "status.conditions[Ready].message", text(pod.condition("Ready"), "message")),
             ),
             next_check=f"kubectl -n {pod.namespace} get pod {pod.name} -o jsonpath='{{.status.conditions}}'",
+            because=tuple(ref for each in _setters(state, pod, kind) for ref in (each.ref, account_of(each))),
+            logs=consumer_logs(state, _setters(state, pod, kind)),
             since=since,
         )
+
+
+def _setters(state: ClusterState, pod: ClusterObject, gate: str) -> tuple[ClusterObject, ...]:
+    """Return the other workloads whose template has the name of the gate: the controllers that should set it."""
+    told = (each.workload for each in pod_templates(state) if gate in str(each.spec))
+    return tuple(each for each in told if each.ref != state.workload_of(pod).ref)
 
 
 @Row(
