@@ -30,7 +30,7 @@ _ONLY_ASKS: Final = expression(
     r"(?:ask|wonder|curious|pregunt|curiosidad|frag|demand)\w*"
     r"|\bfrage (?:\w+ )?nur\b|\bdemande (?:\w+ )?(?:juste|seulement)\b"
 )
-"""A remark that there is no reason for the question: "solo pregunto por si acaso"."""
+"""A remark that the question has no special reason: "solo pregunto por si acaso"."""
 _REASON: Final = expression(r"[a-z]+(?:backoff|error|killed)|err[a-z]+")
 """A reason of the kubelet, which is a complaint of its own: "web: CreateContainerConfigError"."""
 _LEAST_WORDS: Final = 2
