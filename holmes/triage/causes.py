@@ -28,6 +28,7 @@ from holmes.triage.intended import (
     is_outdated,
     is_scaled,
     may_be_stopped,
+    misses_work_of,
     replaces_regularly,
     says_outdated,
     stoppable,
@@ -186,7 +187,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
         return with_cause(asked, noted.incident, named, noted.path)
     halted = next((each for each in stoppable(asked, named) if stop_of(each)[0]), None)
     if halted is not None and may_be_stopped(asked, halted):
-        missed = halted.kind == "CronJob" and asked.question.complains and asked.question.asks("negation")
+        missed = misses_work_of(asked, halted)
         if asked.question.asks("why") or missed:  # "no invoices are sent, what about invoice-run?"
             return stopped(asked, named, halted)
         empty = halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states

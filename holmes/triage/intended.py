@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.schedules import interval_seconds
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import workloads_behind
-from holmes.diagnosis.rule_ids import CRON_JOB_ACTS, DELIBERATE_RULES, OUTDATED_PODS
+from holmes.diagnosis.rule_ids import CRON_JOB_ACTS, DELIBERATE_RULES, OUTDATED_PODS, UPDATES_HELD
 from holmes.kubernetes.fields import moment, text_map
 from holmes.triage.harm import is_about_behaviour, is_about_results, spares
 from holmes.triage.past import is_past
@@ -35,7 +35,11 @@ _WHY_PAUSED: Final = expression(
     r"(?:(?:(?!\b(?:while|when|although|though|since|wahrend|obwohl|mientras|aunque|pendant|alors)\b).)*\bpaus|[\W\d]*$)"
 )
 """A question that asks why something is paused, not whether this is why something else happens."""
+_LEAST_OF_NAME: Final = 3
+_WORK: Final = frozenset({"run", "runs", "job", "jobs", "cron", "task", "all", "daily", "nightly", "hourly", "weekly"})
+"""Parts of the names of CronJobs that do not tell what they make."""
 _SOON_SECONDS: Final = 180.0
+_LATELY_SECONDS: Final = 1_800.0
 _LEAST_CHARACTERS: Final = 4
 
 
@@ -54,8 +58,26 @@ def is_chosen(asked: Asked, incident: Incident) -> bool:
     """Return whether an incident tells what the user chose, and the symptoms of a question can come from that."""
     culprit = asked.state.find(incident.culprit)
     stops = culprit is not None and bool(stop_of(culprit)[0])
+    if not stops and incident.findings[0].rule_id == CRON_JOB_ACTS:
+        ran = moment(culprit.text("status", "lastScheduleTime")) if culprit is not None else None
+        return asked.question.period is not None or (ran is not None and asked.state.now - ran <= _LATELY_SECONDS)
+    symptoms = asked.question.symptoms
+    if not stops and incident.findings[0].rule_id in UPDATES_HELD:
+        return says_outdated(asked) or "rollout" in symptoms
     chosen = stops or incident.findings[0].rule_id in DELIBERATE_RULES
-    return chosen and (not asked.question.symptoms or bool(asked.question.symptoms & _OF_STOPS))
+    return chosen and (not symptoms or bool(symptoms & _OF_STOPS))
+
+
+def misses_work_of(asked: Asked, stopped: ClusterObject) -> bool:
+    """Return whether a complaint misses what a stopped CronJob makes by its name: "no invoices were sent", invoice-run.
+
+    A negation alone is not enough, because the complaint can be about something else.
+    """
+    question = asked.question
+    if stopped.kind != "CronJob" or not question.complains or not question.asks("negation"):
+        return False
+    parts = [part for part in re.split(r"[^a-z]+", stopped.name) if len(part) >= _LEAST_OF_NAME and part not in _WORK]
+    return any(word != stopped.name and word.startswith(part) for word in question.words for part in parts)
 
 
 def is_on(asked: Asked, incident: Incident, own: frozenset[ObjectRef]) -> bool:

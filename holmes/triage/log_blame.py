@@ -8,8 +8,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import workload_hosts
+from holmes.diagnosis.facts.evidence import edited_at
 from holmes.diagnosis.facts.host_mentions import settings_of
 from holmes.diagnosis.facts.line_kinds import CREDENTIALS
+from holmes.diagnosis.facts.log_weights import is_aside
 from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
@@ -23,7 +25,7 @@ from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_floods import flooded_by
 from holmes.triage.log_links import behind_service, named_services
 from holmes.triage.log_reasons import EXPIRED
-from holmes.triage.log_troubles import REACHED, troubles_of
+from holmes.triage.log_troubles import HOST, REACHED, troubles_of
 from holmes.triage.names import names_of
 from holmes.triage.past import was_there
 from holmes.triage.vocabulary import symptoms_of_text
@@ -60,6 +62,7 @@ _IN_FUTURE: Final = expression(
 )
 _MOST_OWNERS: Final = 5
 _TOGETHER_SECONDS: Final = 60.0
+_SOON_SECONDS: Final = 3_600.0
 _QUOTED: Final = 80
 _ACCOUNTS: Final = ("User", "Account", "Role", "Grant", "Client")
 """Endings of custom kinds that stand for an account in a product, for example `KafkaUser`."""
@@ -120,15 +123,28 @@ def _of_policies(asked: Asked, last: Trouble, incidents: list[Incident]) -> Iter
     Without such lines, nothing shows that the network enforces policies. If they name Services, it must be one of them.
     """
     policies = [each for each in incidents if each.culprit.kind == "NetworkPolicy" and each.severity != "info"]
-    if not policies or last.group.kind not in _CUT_OFF or _NO_SUCH_NAME.search(last.group.record):
+    record, kind = last.group.record, last.group.kind
+    if not policies or kind not in _CUT_OFF or _NO_SUCH_NAME.search(record):
+        return
+    if kind == "pool exhausted" and "total=0" not in record:
         return
     settings = {named.object for _, named in workload_hosts(asked.state, last.workload)} | {last.workload.ref}
     named = set(named_services(asked.state, last))
-    for each in policies:
+    if kind != "unknown host" and not named and HOST.search(record):  # a host outside of the cluster
+        return
+    for each in (one for one in policies if _may_have_begun(asked, last, one.culprit)):
         told = {one.object for finding in each.findings for one in finding.evidence}
         blocked = {ref for ref in each.affected if ref.kind == "Service"}
         if (last.workload.ref in each.affected or settings & told) and (not named or not blocked or named & blocked):
             yield each
+
+
+def _may_have_begun(asked: Asked, last: Trouble, policy: ObjectRef) -> bool:
+    """Return whether lines that began suddenly did so soon after an edit of a policy, or the start of a pod."""
+    found, first = asked.state.find(policy), last.group.first
+    pods = asked.state.pods_of(last.workload)
+    changed = max((edited_at(found) if found is not None else 0.0, *(each.created for each in pods)), default=0.0)
+    return not last.group.sudden or not first or changed >= first - _SOON_SECONDS
 
 
 def _quotes(incident: Incident, trouble: Trouble) -> bool:
@@ -234,7 +250,8 @@ def _with_own_log(asked: Asked, incident: Incident, server: ClusterObject | None
     """Return the look with what the log of a server reports whose probe fails, because this often tells the reason."""
     if server is None or not _PROBE_FAILS.search(incident.cause):
         return look
-    told = (each for each in troubles_of(asked.state, server) if each.group.weight != "none" and not each.group.over)
+    lasting = (each for each in troubles_of(asked.state, server) if each.group.weight != "none" and not each.group.over)
+    told = (each for each in lasting if not is_aside(each.group.record))
     trouble = max(told, key=lambda each: each.group.count, default=None)
     if trouble is None or trouble.group.count < _SEVERAL or trouble.quote in look.summary:
         return look

@@ -43,7 +43,11 @@ _SHORTLY_SECONDS: Final = 300.0
 _NEIGHBOURS: Final[frozenset[LineKind | None]] = frozenset({
     *REACHED, "slow", "lock", "queue full", "pool exhausted", "rate limited",
 })  # fmt: skip
-_ADDRESS: Final = expression(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
+_ADDRESS: Final = expression(
+    r"(?i)(?:\b(?:remote|client|from|ip|peer|src|source|host|rhost|addr|address)\w{0,8}[\"']?[ :=]{1,2}[\"']?|^)"
+    r"(\d{1,3}(?:\.\d{1,3}){3})(?![\d.])"
+)
+"""The address of a client, behind a word for it or at the beginning of a line."""
 _ROUTE: Final = expression(r"(?<![\w/.])(?:https?://[^\s\"/]{1,200})?(/[a-z][\w/-]{2,60})")
 _SLOW: Final[frozenset[LineKind | None]] = frozenset({"slow", "lock", "pool exhausted", "queue full"})
 _SLOWNESS: Final = expression(
@@ -244,10 +248,12 @@ def _is_of_stranger(state: ClusterState, trouble: Trouble) -> bool:
     """Return whether a server only refuses the passwords of one client outside of the cluster, which may be guesses."""
     if trouble.group.kind != "auth failed" or not trouble.group.of_client:
         return False
-    records = [*records_of(trouble, dict(stories_of(state, trouble.workload))[trouble.key])]
+    story = dict(stories_of(state, trouble.workload))[trouble.key]
+    records = [*records_of(trouble, story)]
     common = set.intersection(*(set(_ADDRESS.findall(each)) for each in records)) if len(records) >= OFTEN else set()
+    served = {address for line in story.lines if kind_of(line) is None for address in common if address in line}
     nodes = (text(one, "address") for node in state.of("Node") for one in node.children("status", "addresses"))
-    return bool(common - {pod.text("status", "podIP") for pod in state.of("Pod")} - {*nodes})
+    return bool(common - served - {pod.text("status", "podIP") for pod in state.of("Pod")} - {*nodes})
 
 
 def _confirmed(state: ClusterState, trouble: Trouble) -> Trouble:

@@ -49,6 +49,12 @@ SERVER_STATE: Final = expression(
 )
 """The words with which a server answers that its own state keeps it from serving."""
 _WORDS: Final = expression(r"[a-z]{4,}")
+_PRODUCTS: Final = frozenset({
+    "redis", "valkey", "keydb", "dragonfly", "memcached", "postgres", "postgresql", "mysql", "mariadb", "mongo",
+    "mongodb", "cassandra", "clickhouse", "elasticsearch", "opensearch", "rabbitmq", "kafka", "nats", "etcd",
+    "vault", "consul",
+})  # fmt: skip
+"""Words of error names and images that tell a product. Other words are also in ordinary lines."""
 _NOT_PRIMARY: Final = expression(
     r"(?i)\bREADONLY You|\bread[- ]only (?:replica|transaction|standby|mode)|\bnot (?:the )?(?:primary|master|leader)\b"
 )
@@ -83,15 +89,14 @@ def configured_servers(state: ClusterState, trouble: Trouble) -> tuple[ObjectRef
 
 def of_product(state: ClusterState, services: Iterable[ObjectRef], record: str) -> tuple[ObjectRef, ...]:
     """Return the Services whose product a line names: `Redis::CommandError` is about the one with the image redis."""
-    words = set(_WORDS.findall(record.lower()))
-    return tuple(each for each in services if not words.isdisjoint(_WORDS.findall(_product(state, each))))
+    products = _PRODUCTS.intersection(_WORDS.findall(record.lower()))
+    return tuple(each for each in services if not products.isdisjoint(_WORDS.findall(_images(state, each))))
 
 
-def _product(state: ClusterState, service: ObjectRef) -> str:
-    """Return the name of a Service and the names of the images behind it."""
+def _images(state: ClusterState, service: ObjectRef) -> str:
+    """Return the names of the images behind a Service."""
     behind = (template_of(each).spec for each in behind_service(state, service))
-    images = [text(one, "image").rpartition("/")[2] for spec in behind for one in children(spec, "containers")]
-    return " ".join((service.name, *images)).lower()
+    return " ".join(text(one, "image").rpartition("/")[2] for spec in behind for one in children(spec, "containers"))
 
 
 def blamed_server(state: ClusterState, service: ObjectRef, last: Trouble) -> ObjectRef | None:

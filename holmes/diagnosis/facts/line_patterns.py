@@ -212,7 +212,9 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\b(?:answer|return|repli|respond|receiv)ed (?:with )?(?:HTTP )?403\b(?!.{0,20}\bAPI key\b)",
         r"\b(?:[Tt]opic|[Gg]roup|[Cc]luster|[Tt]ransactional [Ii][Dd]) authorization failed\b",
         r"\bTCP_DENIED/403\b|\b(?:said|gave|http) 403\b",
-        r"\bunauthorized operation\b|\b(?:due to|because of) missing permissions?\b",
+        r"\bunauthorized operation\b",
+        r"(?:\b(?:AWS|IAM|API|role|policy|service ?account)\b.{0,80}\b(?:due to|because of) missing permissions?\b)",
+        r"(?:\b(?:due to|because of) missing permissions?\b.{0,80}\b(?:AWS|IAM|API|role|policy|service ?account)\b)",
     ),
     "auth failed": (
         r"authentication (?:failed|failure|error|exception)|failed (?:to authenticate|authentication)",

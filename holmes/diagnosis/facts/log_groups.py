@@ -60,6 +60,7 @@ _MANY: Final = 50
 _COMPLETE_SECONDS: Final = 60.0
 _PACED_RECORDS: Final = 40
 _LEAST_LINES_BEFORE: Final = 5
+_OFTEN_SECONDS: Final = 900.0
 _LEAST_SECONDS_BEFORE: Final = 120.0
 _CANDIDATES: Final = 64
 _STRAYS: Final = 10
@@ -197,7 +198,7 @@ def group_of(
     )
     silent = story.time_of(total) - ended if ended else 0.0
     over = total - last > max(5, 4 * gap_lines) and (not ended or silent > max(30.0, 4 * gap_seconds))
-    heads = story.heads if is_aside(record) else story.own
+    heads = story.heads if is_aside(record) or gap_seconds > _OFTEN_SECONDS else story.own
     until = bisect_right(heads, last) if over else len(heads)
     share = min(1.0, (len(numbers) - start) / max(1, until - bisect_left(heads, first)))
     return LogGroup(

@@ -12,6 +12,7 @@ from holmes.diagnosis.facts.edges import host_uses
 from holmes.diagnosis.facts.evidence import shown
 from holmes.diagnosis.facts.injection import injectors_blamed
 from holmes.diagnosis.facts.line_kinds import decisive_end, kind_of
+from holmes.diagnosis.facts.log_weights import is_aside
 from holmes.diagnosis.facts.volumes import full_claims
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import text
@@ -70,6 +71,8 @@ class LogSignature:
 _LONGEST_LINE_CHARACTERS: Final = 2_000
 _LONGEST_LOG_CHARACTERS: Final = 256 * 1024
 _TAIL_LINES: Final = 12
+_LEAST_WEIGHT: Final = 5
+"""Added to the weight of lines about what only observes the program, so that all others are more decisive."""
 _LONGEST_END_CHARACTERS: Final = 300
 
 _SIGNATURES: Final[dict[LineKind, SignatureKind]] = {
@@ -153,7 +156,10 @@ _FRAME: Final = expression(
     r"|created by |\s*\.\.\. \d+ more|\[signal |main\.main\(\)|[-=*#\s]*$)",
     re.IGNORECASE,
 )
-_HEADING: Final = expression(r"[A-Z]+(?: [A-Z]+)+!?$|[A-Z][a-z]+:$")
+_HEADING: Final = expression(
+    r"[A-Z ]*(?:FAILED TO START|STARTUP FAILED|ERROR REPORT|CRASH REPORT|FATAL ERROR|STACK TRACE|EXCEPTION)!?$"
+    r"|(?:Description|Action|Reason|Cause|Details?|Error|Message|Hint|Stack ?trace):$"
+)
 """A heading above the reason, for example those of Spring Boot: `APPLICATION FAILED TO START` and `Description:`."""
 
 
@@ -172,7 +178,8 @@ def signatures_of(log: str) -> tuple[LogSignature, ...]:
         if kind is None:
             continue
         counts[kind] = counts.get(kind, 0) + 1
-        weight = (_weight(kind, line, from_end=len(lines) - index), _RANKS[kind], -index)
+        aside = _LEAST_WEIGHT if is_aside(line) else 0
+        weight = (_weight(kind, line, from_end=len(lines) - index) + aside, _RANKS[kind], -index)
         if kind not in best or weight < best[kind][0]:
             best[kind] = (weight, line)
     ordered = sorted(best.items(), key=lambda entry: entry[1][0])

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 
 _PAIR: Final = expression(r"(?<![\w.-])([A-Za-z][\w.-]{2,60})[\"']?[ \t]?[=:][ \t]?[\"']?([^\s\"',;()]{1,60})")
+_BLAMES: Final = expression(
+    r"(?i)\b(?:exceed\w*|than|above|below|beyond|over|under|limit(?: of| is)?|invalid|unknown|unsupported|no such)"
+    r"(?: the)?[ :]{1,2}$"
+)
+"""Words before a value that a line calls exceeded or invalid."""
 _SEVERAL_WORDS: Final = expression(r"[a-z0-9][A-Z]|[A-Za-z0-9][_.-][A-Za-z]")
 
 
@@ -116,26 +121,38 @@ def old_host(state: ClusterState, pod: ClusterObject, host: str) -> OldSetting |
 
 
 def old_value(state: ClusterState, pod: ClusterObject, line: str) -> OldSetting | None:
-    """Return the ConfigMap with another value now for a key than a line of the pod's log still has, or None.
+    """Return the ConfigMap with another value now for the key that a line of the pod's log blames, or None.
 
-    Only keys of several words count. Others, for example `level`, are also names of fields of log lines.
+    The line must call the value exceeded or invalid: "larger than max_body=20m". Only keys of several words count.
+    Others, for example `level`, are also names of fields of log lines.
     """
-    told = {key: value for key, value in _PAIR.findall(line) if _SEVERAL_WORDS.search(key)}
+    pairs = (each for each in _PAIR.finditer(line) if _BLAMES.search(line[: each.start()]))
+    told = {each[1]: each[2].rstrip("}].") for each in pairs if _SEVERAL_WORDS.search(each[1])}
     for stale in stale_settings(state, pod) if told else ():
         found = state.find(stale.ref) if stale.ref.kind == "ConfigMap" else None
         data = text_map(found.body, "data") if found is not None else {}
-        pairs = _PAIR.findall("\n".join(f"{key}={value}\n{value}" for key, value in data.items()))
-        now = next(((key, value) for key, value in pairs if key in told and (key, told[key]) not in pairs), None)
-        if now is not None:
-            words = (
-                f"its containers still have {now[0]}={told[now[0]]}, because {stale.ref} was changed to {now[1]} at "
-                f"{written(stale.edited)}, after they started, and they {stale.reading}"
-            )
-            fix = restarted(state.workload_of(pod).ref)
-            return OldSetting(
-                culprit=stale.ref, words=words, path="metadata.managedFields", value=written(stale.edited), fix=fix
-            )
+        now = [
+            (each[1], each[2]) for each in _PAIR.finditer("\n".join(f"{key}={data[key]}\n{data[key]}" for key in data))
+        ]
+        for key, value in now:
+            if key in told and (key, told[key]) not in now and _unit(value) == _unit(told[key]):
+                words = (
+                    f"its containers still have {key}={told[key]}, because {stale.ref} was changed to {value} at "
+                    f"{written(stale.edited)}, after they started, and they {stale.reading}"
+                )
+                return OldSetting(
+                    culprit=stale.ref,
+                    words=words,
+                    path="metadata.managedFields",
+                    value=written(stale.edited),
+                    fix=restarted(state.workload_of(pod).ref),
+                )
     return None
+
+
+def _unit(value: str) -> str:
+    """Return what follows a number. Values with different units can be the same amount."""
+    return value.lstrip("0123456789.")
 
 
 def _started(pod: ClusterObject) -> float:
