@@ -26,11 +26,12 @@ _NO_MORE: Final = expression(
 )
 """Words for what is gone: "no pod is left any more", "not a single mail arrives"."""
 _ONLY_ASKS: Final = expression(
-    r"\b(?:only|just|solo|solamente|nur|juste|seulement) (?:\w+ ){0,2}"
+    r"(?:\b(?:only|just|solo|solamente|nur|juste|seulement) (?:\w+ ){0,2}"
     r"(?:ask|wonder|curious|pregunt|curiosidad|frag|demand)\w*"
-    r"|\bfrage (?:\w+ )?nur\b|\bdemande (?:\w+ )?(?:juste|seulement)\b"
+    r"|\bfrage (?:\w+ )?nur\b|\bdemande (?:\w+ )?(?:juste|seulement)\b)"
+    r"(?!.*\b(?:because|since|weil|denn|porque|ya que|parce que|car|puisque)\b)"
 )
-"""A remark that the question has no special reason: "solo pregunto por si acaso"."""
+"""A remark that the question has no special reason: "solo pregunto por si acaso". A reason in it can be a complaint."""
 _REASON: Final = expression(r"[a-z]+(?:backoff|error|killed)|err[a-z]+")
 """A reason of the kubelet, which is a complaint of its own: "web: CreateContainerConfigError"."""
 _LEAST_WORDS: Final = 2

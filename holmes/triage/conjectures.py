@@ -9,13 +9,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.templates import template_of
 from holmes.triage.markdown import code
+from holmes.triage.periods import period_of
 from holmes.triage.vocabulary import folded, vocabulary, words_of
 from holmes.values.expressions import expression
+from holmes.values.pod_names import owners_of_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.values.first_look import FirstLook
 
 _SENTENCE: Final = expression(r"(?<=[.!?;\n])\s+")
@@ -52,6 +56,13 @@ _BESIDE: Final = expression(
 )
 _ABOUT_IT: Final = expression(r"(?:its?|their|they|sein\w*|ihr\w*|es|su|sus|son|sa|ses|il|elle)\b")
 """The beginning of a sentence about the suspect of the sentence before."""
+_NARROWS: Final = expression(
+    r"\d|=|\b(?:namespaces?|namensraum|espacio de nombres|espace de noms|labels?|etiquetas?|etiquettes?"
+    r"|since|seit|desde|depuis|only|nur|solo|seulement|today|yesterday|heute|gestern|hoy|ayer|aujourd'hui|hier"
+    r"|mon|tues|wednes|thurs|fri|satur|sun)(?:day)?\b"
+)
+"""Signs of a place, a time, a label or a number, which narrow what is asked for."""
+_POD: Final = expression(r"\bPod [\w.-]+/([\w.-]+)")
 _REASON_ASKED: Final = expression(r"\b(?:why|warum|wieso|weshalb|por que|pourquoi)\b")
 _LINK: Final = expression(r"[,\u2013\u2014-]\s*$")
 _LEAST_WORDS: Final = 2
@@ -64,11 +75,24 @@ class Conjecture:
     question: str
     suspects: tuple[str, ...]
 
-    def note(self, look: FirstLook) -> str:
-        """Return what the answer says about the suspects, or an empty string if they are on the way to the cause."""
+    def note(self, look: FirstLook, objects: Iterable[ClusterObject]) -> str:
+        """Return what the answer says about the suspects, or an empty string if they are on the way to the cause.
+
+        `objects` are those of the answer. A server in their settings, for example a database, is connected with them.
+        """
         told = " ".join((look.summary, look.culprit, *look.chain, *look.evidence, *look.subject))
-        strange = [name for name in self.suspects if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told)]
+        told = " ".join((told, *(str(template_of(each).spec) for each in objects)))
+        strange = [name for name in self.suspects if not _is_told(name, told)]
         return f"No evidence connects {', '.join(map(code, strange))} with this." if strange else ""
+
+
+def _is_told(name: str, told: str) -> bool:
+    """Return whether a text names an object, its workload, or a pod of it: `web-5d9` in "Pod shop/web-5d9-x"."""
+    names = (name, *(owner for owner, _ in owners_of_pod(name)))
+    pods = (pod for pod in _POD.findall(told) if pod.startswith(f"{name}-"))
+    return any(re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", told) for each in names) or any(
+        "-" not in pod[len(name) + 1 :] for pod in pods
+    )
 
 
 def without_conjecture(text: str, is_name: Callable[[str], bool]) -> Conjecture:
@@ -86,10 +110,18 @@ def without_conjecture(text: str, is_name: Callable[[str], bool]) -> Conjecture:
     if not any(map(_complains, told)):
         return Conjecture(text, ())
     rest = sentences[at + 1 :]
-    about_it = 1 if rest and _ABOUT_IT.match(_plain(rest[0])) and "?" not in rest[0] else 0
+    about_it = 1 if rest and _is_about_suspect(rest[0], is_name) else 0
     words = words_of(folded(" ".join(sentences[first : at + 1])))
     names = [word for word in dict.fromkeys(words) if not vocabulary().is_ordinary(word) and is_name(word)]
     return Conjecture(" ".join((*told, *rest[about_it:])), tuple(names))
+
+
+def _is_about_suspect(sentence: str, is_name: Callable[[str], bool]) -> bool:
+    """Return whether the sentence after a suspicion only tells of the suspect, and no place, time, label or number."""
+    plain = _plain(sentence)
+    if _ABOUT_IT.match(plain) is None or "?" in sentence or _NARROWS.search(plain) or period_of(plain) is not None:
+        return False
+    return not any(is_name(word) for word in words_of(plain) if not vocabulary().is_ordinary(word))
 
 
 def _parts(text: str) -> list[str]:

@@ -50,9 +50,15 @@ def with_participles(asked: Asked) -> Asked:
         return asked
     keys = {each.key.lower() for each in series_of(lines_of(asked))}
     said = {form for word in question.words for form in _participles(word)}
+    verbs = {word for word in question.words if not keys.isdisjoint(_participles(word))}
+    unknown = tuple(word for word in asked.subject.unknown if word not in verbs)
     found = tuple(each for each in question.found if question.words[each.first] not in keys)  # `failed=0` reports none
     words = (*question.words, *sorted(keys & said - {*question.words}))
-    return replace(asked, question=replace(question, words=words, found=found))
+    return replace(
+        asked,
+        question=replace(question, words=words, found=found),
+        subject=replace(asked.subject, unknown=unknown),
+    )
 
 
 def _counts_handled(question: Question, subject: Subject) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.kubernetes.fields import text_map
 from holmes.triage.filters import Filter, either, negated_before, position_of
@@ -11,15 +12,17 @@ from holmes.triage.vocabulary import vocabulary, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.question import Question
 
+_Part: TypeAlias = Literal["label", "annotation", "label or annotation"]
 _PREPOSITIONS: Final = word_list("of") | {"by", "to", "after"}
 _ANNOTATION_WORDS: Final = ("annotat", "annotier", "anotac", "anotad", "annote")
 _KEY_WORDS: Final = (*_ANNOTATION_WORDS, "label", "gelabel", "etiqueta", "etiquette", "etiquete")
+_WITH: Final = frozenset({"with", "mit", "con", "avec", "and", "und", "y", "et"})
 _KEY: Final = expression(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+/[\w.-]+")
 
 
@@ -31,7 +34,8 @@ def key_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     for value in asked.subject.values:
         asked.ledger.take("value", value)
         _take_binding(asked, position_of(asked, value))
-        yield _value_filter(value, negated=negated_before(asked, position_of(asked, value), most=4))
+        negated = _is_negated(asked, position_of(asked, value), most=4)
+        yield _value_filter(value, _part_named(asked.question.words), negated=negated)
 
 
 def _take_binding(asked: Asked, index: int) -> None:
@@ -55,7 +59,7 @@ def _label_filters(asked: Asked) -> list[Filter]:
         _label_filter(
             each.key,
             each.value,
-            negated=each.negated or negated_before(asked, position_of(asked, each.key), most=4),
+            negated=each.negated or _is_negated(asked, position_of(asked, each.key), most=4),
             annotation=annotation,
         )
         for each in terms
@@ -76,6 +80,20 @@ def keys_named(question: Question) -> tuple[str, ...]:
 
 def _is_annotation(asked: Asked) -> bool:
     return any(word.startswith(_ANNOTATION_WORDS) for word in asked.question.words)
+
+
+def _part_named(words: Sequence[str]) -> _Part:
+    """Return the part of objects that words name: their labels, their annotations, or both if it is not clear."""
+    found = {word.startswith(_ANNOTATION_WORDS) for word in words if word.startswith(_KEY_WORDS)}
+    if len(found) != 1:
+        return "label or annotation"
+    return "annotation" if True in found else "label"
+
+
+def _items(part: _Part, each: ClusterObject) -> tuple[tuple[str, str], ...]:
+    """Return the keys and values of the named part of an object."""
+    labels = each.labels.items() if part != "annotation" else ()
+    return (*labels, *(each.annotations.items() if part != "label" else ()))
 
 
 def _label_filter(key: str, value: str, *, negated: bool, annotation: bool) -> Filter:
@@ -99,7 +117,8 @@ def _named_keys(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
         if word in named or ("/" in word and word in here):
             asked.ledger.take("word", word)
             asked.ledger.take("symptom", word)
-            yield _key_filter(word, lacking=negated_before(asked, position_of(asked, word)))
+            lacking = _is_negated(asked, position_of(asked, word), most=3)
+            yield _key_filter(word, _part_named(asked.question.words), lacking=lacking)
 
 
 def _keys_beside(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
@@ -114,26 +133,44 @@ def _keys_beside(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
             told = near in said or any(near in str(term) for term in question.labels)
             if told or not any(near in key for key in keys):
                 continue
-            lacking = not word_list("negations").isdisjoint(words[max(0, index - 4) : index])
+            lacking = _lacks(words, index)
             asked.ledger.take("word", near)
             asked.ledger.take("symptom", near)
             if lacking:
                 asked.ledger.take("concept", "negation")
-            yield _key_filter(near, lacking=lacking)
+            yield _key_filter(near, _part_named((word,)), lacking=lacking)
 
 
-def _key_filter(part: str, *, lacking: bool) -> Filter:
+def _lacks(words: Sequence[str], index: int) -> bool:
+    """Return whether the word for a label is negated."""
+    before = words[max(0, index - 4) : index]
+    last = max((at for at, word in enumerate(before) if word in word_list("negations")), default=-1)
+    return last >= 0 and not _ends_negation(before[last:])
+
+
+def _is_negated(asked: Asked, index: int, *, most: int) -> bool:
+    """Return whether a negation before a key or a value is that of the label, and use it."""
+    words = asked.question.words
+    last = max((at for at in range(max(0, index - most), index) if words[at] in word_list("negations")), default=index)
+    return not _ends_negation(words[last:index]) and negated_before(asked, index, most=most)
+
+
+def _ends_negation(words: Sequence[str]) -> bool:
+    """Return whether a negation is that of something else: "not ready with label app", but not "not labelled with"."""
+    return any(word in _WITH and not before.startswith(_KEY_WORDS) for before, word in pairwise(words))
+
+
+def _key_filter(word: str, part: _Part, *, lacking: bool) -> Filter:
     def holds(each: ClusterObject) -> bool:
-        return any(part in key for key in (*each.labels, *each.annotations)) != lacking
+        return any(word in key for key, _ in _items(part, each)) != lacking
 
-    return Filter(told=f"{'without' if lacking else 'with'} a label or annotation {part}", holds=holds)
+    article = "an" if part == "annotation" else "a"
+    return Filter(told=f"{'without' if lacking else 'with'} {article} {part} {word}", holds=holds)
 
 
-def _value_filter(value: str, *, negated: bool) -> Filter:
+def _value_filter(value: str, part: _Part, *, negated: bool) -> Filter:
     plain = value.strip("#@")
     return Filter(
-        told=f"{'without' if negated else ''} label or annotation {plain}".strip(),
-        holds=lambda each: (
-            any(plain_value(one) == plain for one in (*each.labels.values(), *each.annotations.values())) != negated
-        ),
+        told=f"{'without' if negated else ''} {part} {plain}".strip(),
+        holds=lambda each: any(plain_value(one) == plain for _, one in _items(part, each)) != negated,
     )

@@ -29,6 +29,8 @@ _WEIGHTY: Final = frozenset({
 _OF_FIELDS: Final = frozenset({"settings", "resources", "replicas"})
 _HAVING: Final = word_list("having")
 _NUMBER: Final = expression(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")
+_NEWEST_IMAGE: Final = expression(r"\b(?:latest|newest) images?\b(?! tag)")
+"""The newest image of a registry, which nothing in the cluster tells, or the tag `latest`."""
 _CODE: Final = expression(
     r"\b(?:exit|return|status|error|http|fehler|estado|salida|sortie|retour|codes?|codigo)(?:[ -](?:code|status))?"
     r"[ :=]*$"
@@ -79,6 +81,9 @@ class Ledger:
                 parts.append(Part(sense=each.sense, name=each.name, text=text, at=each.first))
         parts += [Part(sense="bound", name=str(each), text=str(each)) for each in question.comparisons]
         parts += [Part(sense="bound", name=number, text=number) for number in _numbers(question, named)]
+        newest = _NEWEST_IMAGE.search(question.text) if not subject.named else None
+        if newest is not None:
+            parts.append(Part(sense="word", name=newest[0], text=newest[0]))
         if question.period is not None:
             parts.append(Part(sense="period", name="period", text=question.period.text))
         return cls(parts)

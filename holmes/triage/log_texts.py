@@ -10,8 +10,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.ledger import Ledger
 from holmes.triage.log_lines import LEVELS, containers_named, finder, negated
-from holmes.triage.vocabulary import beginnings, folded, symptoms_in, vocabulary, word_list
+from holmes.triage.vocabulary import beginnings, folded, symptoms_in, vocabulary, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ _STATUS_DIGITS: Final = 3
 """Such numbers are statuses, which have a filter of their own."""
 _LEAST_DIGITS: Final = 4
 """Shorter numbers are statuses or the length of a list."""
+_TO: Final = frozenset(
+    {"to", "for", "from", "with", "without", "an", "fur", "von", "mit", "para", "sin", "pour", "sans"}
+)
+"""Prepositions before what narrows a number. "By" is before the program that is asked."""
 _BEING: Final = word_list("being")
 _UNTOLD: Final = (
     "counted lines",
@@ -69,21 +74,49 @@ def filters_of_texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFil
 def words_left(asked: Asked, found: Sequence[LogLine], *, summed: bool) -> tuple[str, ...]:
     """Return the words that narrow what a number counts, but are in no line.
 
-    `summed` means that the lines report the number themselves. Then only what failed is another number.
+    `summed` means that the lines report the number themselves. Then each unknown word but the noun narrows it, and so
+    does a number.
     """
     if not _asks_number(asked.question):
         return ()
     explicit = list(_explicit(asked))
     known = {index for index, _ in _written(asked, found, explicit)}
     happened = _happenings(asked)
-    narrowing = frozenset() if summed else _narrowing(asked.question)
-    return tuple(
+    narrowing = _beside_noun(asked) if summed else _narrowing(asked.question)
+    times = _times(asked) if summed else ()
+    return times + tuple(
         word
         for index, word in _words(asked)
         if index not in known
         and not _is_told(word, explicit)
         and (index in happened or (index in narrowing and not _is_measure(asked, word)))
     )
+
+
+def _beside_noun(asked: Asked) -> frozenset[int]:
+    """Return the positions of the unknown words beside the noun of a number: "how many mails did it send to acme".
+
+    If the question only has another form of the key, each of them counts, and otherwise those after a preposition.
+    """
+    words, unknown = asked.question.words, asked.subject.unknown
+    other_form = words[-1] not in words_of(asked.question.text)
+    start = min(_after_count(asked.question), default=0)
+    first = next((index for index in range(start, len(words)) if words[index] not in _JOINING), start)
+    noun = first
+    while words[noun + 1 : noun + 2] and words[noun + 1] in unknown:
+        noun += 1
+    return frozenset(
+        index
+        for index, word in enumerate(words)
+        if word in unknown and index != noun and (other_form or words[index - 1] in _TO)
+    )
+
+
+def _times(asked: Asked) -> tuple[str, ...]:
+    """Return the small numbers that nothing else uses: how many times a thing happened, as in "sent twice"."""
+    period = asked.question.period.text.split() if asked.question.period is not None else ()
+    left = {number for number in Ledger.of(asked.question, asked.subject).left("bound") if len(number) < _STATUS_DIGITS}
+    return tuple(word for word in asked.question.words if word.isdigit() and word in left and word not in period)
 
 
 def _is_measure(asked: Asked, word: str) -> bool:

@@ -151,7 +151,8 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     if request.alerts:
         return look_at_alerts(request.alerts, scan, request.namespace)
     look = _of_parts(request, scan)
-    note = suspected.note(look)
+    told = (_object(name, scan) for name in dict.fromkeys((*look.subject, *look.chain, look.culprit)))
+    note = suspected.note(look, [each for each in told if each is not None])
     return replace(look, notes=(*look.notes, note)) if note else look
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.filters import WITH_TEMPLATE
 from holmes.triage.grammar import owns
 from holmes.triage.guessing import LEAST_TYPED, SURE
 from holmes.triage.names import alike
@@ -26,7 +27,9 @@ _OWNING_NOTHING: Final = frozenset({"ServiceAccount", "ConfigMap", "Secret"})
 
 def read_otherwise(question: Question, subject: Subject, names: Names) -> Subject:
     """Return the subject with registries, misspelled workloads and namespaces in place of names of nothing."""
-    subject = _with_workloads(_with_registries(subject, names), names)
+    if question.asks("images") or not WITH_TEMPLATE.isdisjoint(question.kinds):  # "is registry.example ok" asks for it
+        subject = _with_registries(subject, names)
+    subject = _with_workloads(subject, names)
     return _without_counted(question, _with_namespaces(question, subject, names))
 
 
@@ -44,13 +47,24 @@ def _with_workloads(subject: Subject, names: Names) -> Subject:
     named, missing = list(subject.named), []
     for each in subject.missing:
         near = _nearest(each, names) if each.kind == "Pod" and not each.nearest else ()
-        sure = {one.name for one in near if alike(each.name, one.name) >= SURE}
+        sure = {one.name for one in near if alike(each.name, one.name) >= SURE and _is_slip(each.name, one.name)}
         if len(sure) == 1 and len(each.name) >= LEAST_TYPED:
             objects = names.named(sure.pop(), "", _spaces(each))
             named.append(Named(name=each.name, objects=objects, match="similar"))
         else:
             missing.append(replace(each, nearest=each.nearest or tuple(one.ref for one in near)))
     return replace(subject, named=tuple(named), missing=tuple(missing))
+
+
+def _is_slip(typed: str, name: str) -> bool:
+    """Return whether a name has two letters exchanged, one left out or one doubled. Another letter is another name."""
+    if len(typed) == len(name):
+        differing = [at for at in range(len(name)) if typed[at] != name[at]]
+        first = differing[0] if differing else 0
+        return len(differing) == 2 and typed[first : first + 2] == name[first : first + 2][::-1]
+    shorter, longer = sorted((typed, name), key=len)
+    places = [at for at in range(len(longer)) if longer[:at] + longer[at + 1 :] == shorter]
+    return bool(places) and (longer == name or len(places) > 1)
 
 
 def _nearest(missing: Missing, names: Names) -> tuple[ClusterObject, ...]:
