@@ -8,7 +8,7 @@ from holmes.diagnosis.facts.evidence import event, log_line, value
 from holmes.diagnosis.facts.line_kinds import kind_of
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
-from holmes.diagnosis.facts.nodes import AFFINITY
+from holmes.diagnosis.facts.nodes import AFFINITY, matches_terms
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.producers import device_plugins, network_pods
 from holmes.diagnosis.facts.resources import allocatable
@@ -18,6 +18,7 @@ from holmes.diagnosis.facts.unscheduled import unscheduled_for
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import children, text, text_map
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, ObjectRef
+    from holmes.values.json_types import JsonObject
 
 _NO_FAULT_OF_THE_PLUGIN: Final[frozenset[LineKind | None]] = frozenset(
     {None, "sandbox network", "pool exhausted", "scheduling", "image pull", "node pressure", "slow"}
@@ -36,6 +38,9 @@ _SANDBOX_EVENT: Final = "FailedCreatePodSandBox"
 _NETWORK_WORDS: Final = ("network", "cni", 'plugin type="')
 _NEAR_SECONDS: Final = 900.0
 _EVERY_NODE: Final = frozenset({"kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"})
+_DEVICES: Final = ("gpu", "gpus", "accelerator", "accelerators")
+_NO: Final = frozenset({"false", "none", "no", "0"})
+_WORD: Final = expression(r"[a-z0-9]+")
 _MOST: Final = 3
 
 
@@ -100,14 +105,15 @@ def _complaint(state: ClusterState, plugin: ClusterObject, failed: ClusterEvent)
     reads=("status.conditions[PodScheduled]", "Node status.allocatable", "Node metadata.labels", "logs of the plugin"),
     explanation="A pod waits for devices such as nvidia.com/gpu that no node offers, although the device plugin for "
     "them is ready on nodes that are meant to have them. The plugin finds no device, often because the driver of the "
-    "node is missing or does not fit. Nodes are meant to have devices if the plugin selects them, or if a label or "
-    "taint of the vendor marks them.",
+    "node is missing or does not fit. Nodes are meant to have devices if the plugin selects them by the vendor or the "
+    "kind of the device, or if a label or taint of the vendor marks them. Nothing is reported if a node offers any "
+    "resource of the vendor.",
 )
 def device_plugin_offers_nothing(state: ClusterState) -> Iterator[Fault]:
     told: set[ObjectRef] = set()
     for found in unscheduled_for(state, "resources") if state.covers("Node") else ():
         resource = found.main.resource
-        if "/" not in resource or any(allocatable(node, resource) for node in state.of("Node")):
+        if "/" not in resource or _is_offered(state, resource.partition("/")[0]):
             continue
         for ref in device_plugins(state, resource):
             plugin = state.find(ref)
@@ -145,22 +151,42 @@ def _idle(state: ClusterState, plugin: ClusterObject, resource: str) -> list[tup
     for pod in state.pods_of(plugin):
         node = state.get("Node", "", pod.text("spec", "nodeName"))
         settled = pod_ready(pod) and state.age_seconds(pod) >= state.patience_seconds
-        if node is not None and settled and (_selects(template) or _is_marked(node, domain)):
+        if node is not None and settled and (_selects(template, node, domain) or _is_marked(node, domain)):
             found.append((pod, node))
     return sorted(found, key=lambda each: each[1].name)
 
 
-def _selects(template: PodTemplate) -> bool:
-    """Return whether the plugin runs only on chosen nodes."""
-    terms = children(template.spec, *AFFINITY)
-    keys = {*text_map(template.spec, "nodeSelector")}
-    keys |= {text(each, "key") for term in terms for each in children(term, "matchExpressions")}
-    return bool(keys - _EVERY_NODE)
+def _is_offered(state: ClusterState, domain: str) -> bool:
+    """Return whether a node offers any resource of a vendor. Then a pod may ask for a wrong name, or for too much."""
+    return any(
+        name.startswith(f"{domain}/") and allocatable(node, name)
+        for node in state.of("Node")
+        for name in node.child("status", "allocatable")
+    )
+
+
+def _selects(template: PodTemplate, node: ClusterObject, domain: str) -> bool:
+    """Return whether the plugin runs on a node because of a label for the vendor or the kind of its devices."""
+    wanted = {*domain.split(".")[:-1], *_DEVICES}
+    terms = (each for each in children(template.spec, *AFFINITY) if matches_terms((each,), node))
+    positive = {
+        text(each, "key") for term in terms for each in children(term, "matchExpressions") if _is_positive(each)
+    }
+    return any(
+        node.labels.get(key, "false").lower() not in _NO
+        and wanted & {*_WORD.findall(f"{key} {node.labels[key]}".lower())}
+        for key in {*text_map(template.spec, "nodeSelector"), *positive} - _EVERY_NODE
+    )
+
+
+def _is_positive(term: JsonObject) -> bool:
+    return text(term, "operator") in ("In", "Exists")
 
 
 def _is_marked(node: ClusterObject, domain: str) -> bool:
-    keys = (*node.labels, *(text(each, "key") for each in node.children("spec", "taints")))
-    return any(each.startswith(f"{domain}/") for each in keys)
+    taints = ((text(each, "key"), text(each, "value")) for each in node.children("spec", "taints"))
+    marks = (*node.labels.items(), *taints)
+    return any(key.startswith(f"{domain}/") and said.lower() not in _NO for key, said in marks)
 
 
 def _line_of(state: ClusterState, plugin: ClusterObject) -> Evidence | None:
