@@ -18,6 +18,7 @@ from holmes.diagnosis.facts.unscheduled import unscheduled_for
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import children, text, text_map
+from holmes.previews.severity import WARNING, level_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ _NO_FAULT_OF_THE_PLUGIN: Final[frozenset[LineKind | None]] = frozenset(
     {None, "sandbox network", "pool exhausted", "scheduling", "image pull", "node pressure", "slow"}
 )
 """Kinds that repeat the failure of the pod, or tell of used up addresses, which the plugin does not choose."""
+_DENIED: Final[frozenset[LineKind | None]] = frozenset({"forbidden", "auth failed", "permission denied"})
+_REASON: Final = expression(
+    r"(?i)(?<![\w-])(?:ips?|addresses|address|subnets?|cidrs?|ranges?|exhausted|pool|no space left)(?![\w-])"
+)
+"""Words of a pod's own event that tell why it gets no network, mostly because no addresses are left."""
 _SANDBOX_EVENT: Final = "FailedCreatePodSandBox"
 _NETWORK_WORDS: Final = ("network", "cni", 'plugin type="')
 _NEAR_SECONDS: Final = 900.0
@@ -52,8 +58,8 @@ _MOST: Final = 3
     reads=("event FailedCreatePodSandBox", "events and logs of the network plugin's pods"),
     explanation="A pod gets no network, and the network plugin on its node is ready, but its log or its own events "
     "report at that time why it cannot work. For example, the cloud refuses to assign addresses, or the API server "
-    "denies access. Correct what the plugin reports. A plugin that only repeats that no addresses are left is not "
-    "reported.",
+    "denies access. Correct what the plugin reports. If the pod's own events tell of addresses, only a request that "
+    "was denied to the plugin is reported.",
 )
 def network_plugin_fails(state: ClusterState) -> Iterator[Fault]:
     told: set[ObjectRef] = set()
@@ -63,7 +69,7 @@ def network_plugin_fails(state: ClusterState) -> Iterator[Fault]:
             continue
         for ref in network_pods(state, pod.text("spec", "nodeName")):
             plugin = state.find(ref)
-            found = _complaint(state, plugin, failed[-1]) if plugin is not None and ref not in told else None
+            found = _complaint(state, plugin, failed) if plugin is not None and ref not in told else None
             if plugin is None or found is None:
                 continue
             told.add(ref)
@@ -78,22 +84,39 @@ def network_plugin_fails(state: ClusterState) -> Iterator[Fault]:
             )
 
 
-def _complaint(state: ClusterState, plugin: ClusterObject, failed: ClusterEvent) -> tuple[str, Evidence] | None:
-    """Return the error that the plugin reports in its own events or in its log, and its evidence."""
+def _complaint(
+    state: ClusterState, plugin: ClusterObject, failed: tuple[ClusterEvent, ...]
+) -> tuple[str, Evidence] | None:
+    """Return the error that the plugin reports in its own events or in its log, and its evidence.
+
+    If the pod's own events already give a reason, only a request that was denied can be behind it.
+    """
+    first, told = min(each.first for each in failed), any(_REASON.search(each.message) for each in failed)
     for each in reversed(state.events_of(plugin)):
-        own = each.type == "Warning" and each.component != "kubelet" and each.last >= failed.first - _NEAR_SECONDS
-        if own and kind_of(each.message) not in _NO_FAULT_OF_THE_PLUGIN:
+        own = each.type == "Warning" and each.component != "kubelet" and each.last >= first - _NEAR_SECONDS
+        if own and _is_reason(kind_of(each.message), is_told=told):
             return each.message, event(each)
     groups = (
         (key.container, group)
         for key, story in stories_of(state, plugin)
         for group in story.groups
-        if group.kind not in _NO_FAULT_OF_THE_PLUGIN and group.is_evidence(state.now)
+        if _is_reason(group.kind, is_told=told) and group.is_evidence(state.now)
+        if abs(group.first - first) <= _NEAR_SECONDS and _is_loud(group.record)
     )
     found = min(groups, key=lambda each: each[1].rank, default=None)
     if found is None:
         return None
     return quoted(found[1].record), log_line(plugin, found[0], found[1].record, previous=False)
+
+
+def _is_reason(kind: LineKind | None, *, is_told: bool) -> bool:
+    return kind in _DENIED if is_told else kind not in _NO_FAULT_OF_THE_PLUGIN
+
+
+def _is_loud(record: str) -> bool:
+    """Return whether a record has no level, or at least that of a warning."""
+    level = level_of(record)
+    return level is None or level >= WARNING
 
 
 @Row(
