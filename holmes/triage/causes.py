@@ -47,7 +47,7 @@ from holmes.triage.scopes import logged_in_scope, of_scope
 from holmes.triage.states import is_ready, stop_of
 from holmes.triage.suspicions import is_denied
 from holmes.triage.told_by_clients import told_by_clients
-from holmes.triage.unscaled import unscaled
+from holmes.triage.unscaled import lacks_load, unscaled
 from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.expressions import expression
 from holmes.values.findings import SEVERITIES
@@ -170,7 +170,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
         return gone
     if fitting:
         return of_another_time(asked, named, fitting[0].incident)
-    return _of_logs_or_notes(asked, named, candidates, own)
+    return unscaled(asked, named) or _of_logs_or_notes(asked, named, candidates, own)
 
 
 def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], own: frozenset[ObjectRef]) -> FirstLook:
@@ -201,7 +201,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
             return look_about(asked, named, "answered", f"{text} No other fault was found.")
     others = [each.incident for each in candidates if not each.own and each.incident.severity == "critical"]
     upstream = [each for each in others if not harms_only_others(asked.state, asked.question, each, named.objects)]
-    told = undelivered(asked, named) or unscaled(asked, named) or told_by_clients(asked, named)
+    told = undelivered(asked, named) or told_by_clients(asked, named)
     look = told or without_cause(asked, named, upstream)
     return replace(look, notes=(*look.notes, *_noted(candidates)))
 
@@ -297,7 +297,7 @@ def _explains(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     incident = candidate.incident
     if incident.severity == "info":  # what is over explains the time when it happened
         return candidate.own and asked.question.wants_cause and happened_then(asked, incident)
-    if is_beside(asked, named, incident) or not is_acute(asked, incident):
+    if is_beside(asked, named, incident) or not is_acute(asked, incident) or lacks_load(asked, named, incident):
         return False
     return candidate.own or (incident.severity == "critical" and _harms(asked, named, candidate))
 

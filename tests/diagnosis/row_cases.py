@@ -11,6 +11,7 @@
       role: cause                                # optional
       fixes: ["/spec/replicas"]                  # optional: must appear in the steps of the fix; [] means no step
       because: ["Service shop/cart"]             # optional: must be among the finding's `because`
+      never_because: ["Node a"]                  # optional: must not be among them
       namespaces: [shop]                         # optional: the namespaces that were read; default all
       gaps: ["Secret"]                           # optional: kinds that could not be read
       objects:
@@ -47,7 +48,7 @@ ROWS: Final = Path(__file__).parent / "rows"
 NOW: Final = moment("2026-11-22T05:00:00Z") or 0.0
 _KNOWN: Final = {
     "case", "fires", "culprit", "subject", "says", "never_says", "role", "severity", "because", "namespaces", "gaps",
-    "fixes",
+    "fixes", "never_because",
 }  # fmt: skip
 _CLUSTER: Final = {"objects", "events", "logs"}
 _WITHOUT_NAMESPACE: Final = frozenset(kind.name for kind in KINDS if not kind.namespaced)
@@ -66,6 +67,7 @@ class RowCase:
     role: str
     severity: str
     because: tuple[str, ...]
+    never_because: tuple[str, ...]
     fixes: tuple[str, ...] | None
     state: ClusterState
 
@@ -99,6 +101,7 @@ def _case(rule_id: str, raw: Mapping[str, Any]) -> RowCase:
         role=raw.get("role", ""),
         severity=raw.get("severity", ""),
         because=tuple(raw.get("because", ())),
+        never_because=tuple(raw.get("never_because", ())),
         fixes=tuple(raw["fixes"]) if "fixes" in raw else None,
         state=state_of(raw),
     )

@@ -41,6 +41,7 @@ def test_a_rule_fires_on_its_fault_and_not_on_what_only_looks_like_it(case: RowC
     assert case.fixes != () or not finding.fix, f"fixes: {steps}"
     for ref in case.because:
         assert ref in {str(each) for each in finding.because}
+    assert not {*case.never_because} & {str(each) for each in finding.because}
     assert finding.evidence
     assert finding.cause
 

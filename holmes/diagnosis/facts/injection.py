@@ -8,9 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.actors import last_write
 from holmes.diagnosis.facts.admission import backends, webhooks
 from holmes.diagnosis.facts.evidence import field, value
-from holmes.kubernetes.fields import child, matches_selector, text
+from holmes.diagnosis.facts.templates import workloads_behind
+from holmes.kubernetes.fields import child, children, matches_selector, moment, text, texts
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +22,16 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, ObjectRef
+    from holmes.values.json_types import JsonObject
 
 _NO: Final = frozenset({"", "false", "no", "disabled", "off"})
+_ABSENT: Final = expression(r"(?i)\bno such (?:file|directory)|\bnot found\b|\bdoes(?: not|n't) exist\b|\bENOENT\b")
+_REFUSED: Final = expression(r"(?i)\bconnection refused\b|\bECONNREFUSED\b|\brefused to connect\b")
+_LOCAL_PORT: Final = expression(
+    r"(?<![\w.:-])(localhost|\[[0-9a-fA-F:]{2,39}\]|\d{1,3}(?:\.\d{1,3}){3})(:\d{2,5})(?![\w.:]\d|\d)"
+)
+_NEAR: Final = 80
+_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +40,7 @@ class _Injector:
 
     `asks` are annotations or labels of a pod that ask for it, also as the beginning of a name, and `space_asks` those
     of a namespace. `adds` are beginnings of the names of the containers and volumes that it adds. `gives` are parts of
-    paths and addresses that only exist in a pod with them. `webhook` is a part of the name of its webhook.
+    paths, and ports of the pod itself, that only exist in a pod with them. `webhook` is a part of its webhook's name.
     """
 
     name: str
@@ -84,7 +95,7 @@ _INJECTORS: Final = (
         name="the Dapr sidecar",
         asks=("dapr.io/enabled",),
         adds=("daprd",),
-        gives=("localhost:3500", "127.0.0.1:3500", "[::1]:3500", "localhost:50001", "127.0.0.1:50001"),
+        gives=(":3500", ":50001"),
         webhook="dapr",
     ),
     _Injector(
@@ -110,6 +121,7 @@ class Missed:
 
     `asked` is where the pod asks, and `gives` are signs in a log that it is missing. `webhook` is the webhook that was
     not called, `why` says why, and `backends` are the Service and the workloads behind it if they cannot respond.
+    `is_proven` is false if what cannot respond now may have responded when the pod was created.
     """
 
     name: str
@@ -118,6 +130,7 @@ class Missed:
     webhook: Webhook
     why: str
     backends: tuple[ObjectRef, ...]
+    is_proven: bool
 
     @property
     def culprit(self) -> ObjectRef:
@@ -126,8 +139,42 @@ class Missed:
 
 
 def injectors_blamed(line: str, pod: ClusterObject, state: ClusterState) -> tuple[ObjectRef, ...]:
-    """Return the injectors whose files or addresses a line names, if the pod was created without them."""
-    return tuple(each.culprit for each in missed_injections(state, pod) if any(sign in line for sign in each.gives))
+    """Return the injectors whose files or ports a line misses, if the pod was created without them."""
+    found = (each for each in missed_injections(state, pod) if each.is_proven)
+    return tuple(each.culprit for each in found if is_lacking(line, pod, each))
+
+
+def is_lacking(line: str, pod: ClusterObject, missed: Missed) -> bool:
+    """Return whether a line says that a file is absent, or a port of the pod refuses, which the injector provides.
+
+    A file below a mount of the pod comes from its volume, not from the injector.
+    """
+    mounts = [
+        text(mount, "mountPath").rstrip("/") for each in _containers(pod) for mount in children(each, "volumeMounts")
+    ]
+    own = {*_LOCAL, pod.text("status", "podIP")}
+    ports = {port for host, port in _LOCAL_PORT.findall(line) if host in own} if _REFUSED.search(line) else set()
+    for sign in missed.gives:
+        if sign.startswith(":") and sign in ports:
+            return True
+        covered = any(sign == each or sign.startswith(f"{each}/") or each.startswith(f"{sign}/") for each in mounts)
+        if not sign.startswith(":") and not covered and _says_absent(line, sign):
+            return True
+    return False
+
+
+def _says_absent(line: str, sign: str) -> bool:
+    """Return whether a line says, beside a path and in the same clause, that it is absent."""
+    before, found, after = line.partition(sign)
+    longer = before[-1:].isalnum() or before.endswith(("/", ".", "_", "-")) or after[:1].isalnum() or after[:1] == "-"
+    if not found or (longer and not sign.endswith("/")):
+        return False
+    near = f"{before[-_NEAR:].split('; ')[-1].split(', ')[-1]}{sign}{after[:_NEAR].split('; ')[0].split(', ')[0]}"
+    return _ABSENT.search(near) is not None
+
+
+def _containers(pod: ClusterObject) -> Iterator[JsonObject]:
+    yield from (*pod.children("spec", "containers"), *pod.children("spec", "initContainers"))
 
 
 def missed_injections(state: ClusterState, pod: ClusterObject) -> Iterator[Missed]:
@@ -145,6 +192,7 @@ def missed_injections(state: ClusterState, pod: ClusterObject) -> Iterator[Misse
             webhook=webhook,
             why=why,
             backends=backends(state, webhook),
+            is_proven=not webhook.trouble(state) or _was_down(state, webhook, pod.created),
         )
 
 
@@ -177,8 +225,8 @@ def _uncalled(state: ClusterState, pod: ClusterObject, injector: _Injector) -> t
     for webhook in webhooks(state):
         configuration = webhook.configuration
         called = webhook.service.name if webhook.service is not None else ""
-        mutates = configuration.kind == "MutatingWebhookConfiguration"
-        if not mutates or not any(injector.webhook in each for each in (configuration.name, webhook.name, called)):
+        named = any(injector.webhook in each for each in (configuration.name, webhook.name, called))
+        if not named or not _changes_new_pods(webhook) or configuration.created > pod.created:
             continue
         selects = space is not None and webhook.covers_namespace(space) and _selects(webhook, pod)
         trouble = webhook.trouble(state)
@@ -189,6 +237,45 @@ def _uncalled(state: ClusterState, pod: ClusterObject, injector: _Injector) -> t
         if space is not None and not selects and not trouble and found is None:
             found = webhook, "its selectors do not match the namespace and the labels of the pod"
     return found
+
+
+def _changes_new_pods(webhook: Webhook) -> bool:
+    """Return whether the API server calls the webhook to change pods that are created."""
+    return webhook.configuration.kind == "MutatingWebhookConfiguration" and any(
+        {"CREATE", "*"} & {*texts(rule, "operations")}
+        and {"", "*"} & _listed(rule, "apiGroups")
+        and {"pods", "*", "*/*"} & {*texts(rule, "resources")}
+        for rule in children(webhook.body, "rules")
+    )
+
+
+def _listed(rule: JsonObject, key: str) -> set[str]:
+    """Return a list of a rule with its empty texts, which stand for the core group."""
+    found = rule.get(key)
+    return {each for each in found if isinstance(each, str)} if isinstance(found, list) else set()
+
+
+def _was_down(state: ClusterState, webhook: Webhook, at: float) -> bool:
+    """Return whether the workloads behind the webhook's Service are known to have had no ready pod at a time."""
+    service = state.find(webhook.service) if webhook.service is not None else None
+    found = workloads_behind(state, service) if service is not None else ()
+    since = [_down_since(state, each) for each in found]
+    return bool(since) and all(each is not None and each <= at for each in since)
+
+
+def _down_since(state: ClusterState, workload: ClusterObject) -> float | None:
+    """Return since when a workload has no ready pod, or None if this is not known."""
+    if workload.at("spec", "replicas") == 0:
+        return last_write(workload, "f:replicas")[0] or None
+    available = workload.condition("Available")
+    if text(available, "status") == "False" and workload.at("spec", "replicas") in (None, 1):
+        return moment(text(available, "lastTransitionTime"))
+    ready = [each.condition("Ready") for each in state.pods_of(workload)]
+    if not ready or any(text(each, "status") != "False" for each in ready):
+        return None
+    times = [moment(text(each, "lastTransitionTime")) for each in ready]
+    known = [each for each in times if each is not None]
+    return max(known) if len(known) == len(times) else None
 
 
 def _selects(webhook: Webhook, pod: ClusterObject) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from holmes.kubernetes.cluster_state import once_per_state
-from holmes.kubernetes.fields import child, matches_map, text_map
+from holmes.kubernetes.fields import child, children, matches_map, text, text_map, texts
 from holmes.kubernetes.kinds import WORKLOADS
 
 if TYPE_CHECKING:
@@ -121,3 +121,25 @@ class LabelIndex:
 def labels_of(state: ClusterState) -> LabelIndex:
     """Return the label index of a state. The index is cached for each state."""
     return LabelIndex(state)
+
+
+def gate_setters(state: ClusterState, pod: ClusterObject, gate: str) -> tuple[ClusterObject, ...]:
+    """Return the other workloads that run with the name of the gate: the controllers that should set it.
+
+    A workload that has the gate itself waits for it, too.
+    """
+    own = state.workload_of(pod).ref
+    return tuple(
+        each.workload
+        for each in pod_templates(state)
+        if each.workload.ref != own
+        and all(text(other, "conditionType") != gate for other in children(each.spec, "readinessGates"))
+        and any(gate in told for told in _runs_with(each.spec))
+    )
+
+
+def _runs_with(spec: JsonObject) -> Iterator[str]:
+    """Yield the commands, arguments and variables of the containers."""
+    for container in children(spec, "containers"):
+        yield from (*texts(container, "command"), *texts(container, "args"))
+        yield from (f"{text(each, 'name')}={text(each, 'value')}" for each in children(container, "env"))

@@ -235,10 +235,11 @@ def _mount(pod: ClusterObject, name: str, place: tuple[str, str, int]) -> FullMo
     )
 
 
-def silent_holders(state: ClusterState, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """Return the nodes that are not ready and still hold a volume of the pod, so that it cannot be attached elsewhere.
+def silent_holders(state: ClusterState, pod: ClusterObject, message: str) -> tuple[ObjectRef, ...]:
+    """Return the nodes that are not ready and still hold the volume of a pod that the message about it names.
 
-    Such a node runs another pod with the claim, or lists the volume as attached after its pod was force deleted.
+    Such a node runs another pod with the claim, or lists the volume as attached after its pod was force deleted. Other
+    nodes may use a volume at the same time if its access modes allow this.
     """
     found: dict[ObjectRef, None] = {}
     users = pods_by_claim(state)
@@ -246,6 +247,8 @@ def silent_holders(state: ClusterState, pod: ClusterObject) -> tuple[ObjectRef, 
         holders = {each.text("spec", "nodeName") for each in users.get((pod.namespace, name), ()) if each is not pod}
         claim = state.get("PersistentVolumeClaim", pod.namespace, name)
         volume = state.get("PersistentVolume", "", claim.text("spec", "volumeName")) if claim is not None else None
+        if claim is None or f'"{claim.text("spec", "volumeName")}"' not in message or not _is_exclusive(claim):
+            continue
         source = volume.child("spec", "csi") if volume is not None else {}
         attached = f"kubernetes.io/csi/{text(source, 'driver')}^{text(source, 'volumeHandle')}"
         for node in state.of("Node"):
@@ -254,6 +257,11 @@ def silent_holders(state: ClusterState, pod: ClusterObject) -> tuple[ObjectRef, 
             if holds and node.name != pod.text("spec", "nodeName") and is_silent(node):
                 found[node.ref] = None
     return tuple(found)
+
+
+def _is_exclusive(claim: ClusterObject) -> bool:
+    modes = {*texts(claim.at("spec"), "accessModes")}
+    return bool(modes) and modes <= {"ReadWriteOnce", "ReadWriteOncePod"}
 
 
 def is_silent(node: ClusterObject | None) -> bool:

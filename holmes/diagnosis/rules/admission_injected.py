@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holmes.diagnosis.facts.evidence import pod_words
-from holmes.diagnosis.facts.injection import missed_injections, selector_evidence
+from holmes.diagnosis.facts.injection import is_lacking, missed_injections, selector_evidence
 from holmes.diagnosis.facts.logs import last_words
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.rule import Fault, Row
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     explanation="A pod or its namespace asks for a sidecar or files (Vault, Istio, Linkerd, OpenTelemetry, Dapr, "
     "Conjur, Bank-Vaults), but the pod has none of the containers that the injector adds. The API server did not call "
     "the webhook, because it may be ignored and its Service cannot respond, or because its selectors do not match. "
-    "The severity is critical if the log of the pod misses what the injector provides, otherwise info. Repair the "
-    "injector, and create the pod again.",
+    "The severity is critical if the log of the pod misses what the injector provides, otherwise info. It is also info "
+    "if the injector may have responded when the pod was created. Repair the injector, and create the pod again.",
 )
 def not_injected(state: ClusterState) -> Iterator[Fault]:
     for pod in judged_pods(state):
         for missed in missed_injections(state, pod):
-            line = _lacking(state, pod, missed)
+            line = _lacking(state, pod, missed) if missed.is_proven else None
             webhook = missed.webhook
             yield Fault(
                 subject=pod.ref,
-                culprit=missed.culprit,
+                culprit=missed.culprit if line is not None else None,
                 severity="critical" if line is not None else "info",
                 cause=f"{pod_words(pod, state)} asks for {missed.name} but was created without it: webhook "
                 f"{webhook.name} of {webhook.configuration.ref} was not called, because {missed.why}",
@@ -55,7 +55,7 @@ def not_injected(state: ClusterState) -> Iterator[Fault]:
                     *((line,) if line is not None else ()),
                 ),
                 next_check=f"kubectl -n {pod.namespace} get pod {pod.name} -o jsonpath='{{.spec.containers[*].name}}'",
-                because=missed.backends,
+                because=missed.backends if line is not None else (),
                 since=pod.created or None,
             )
 
@@ -65,6 +65,6 @@ def _lacking(state: ClusterState, pod: ClusterObject, missed: Missed) -> Evidenc
     for container in containers_of(pod):
         words = last_words(container, state)
         for each in words.evidence if words is not None else ():
-            if any(sign in each.value for sign in missed.gives):
+            if is_lacking(each.value, pod, missed):
                 return each
     return None

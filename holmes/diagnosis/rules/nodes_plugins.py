@@ -8,7 +8,7 @@ from holmes.diagnosis.facts.evidence import event, log_line, value
 from holmes.diagnosis.facts.line_kinds import kind_of
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
-from holmes.diagnosis.facts.nodes import AFFINITY
+from holmes.diagnosis.facts.nodes import AFFINITY, matches_terms
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.producers import device_plugins, network_pods
 from holmes.diagnosis.facts.resources import allocatable
@@ -18,6 +18,8 @@ from holmes.diagnosis.facts.unscheduled import unscheduled_for
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import children, text, text_map
+from holmes.previews.severity import WARNING, level_of
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,15 +29,24 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, ObjectRef
+    from holmes.values.json_types import JsonObject
 
 _NO_FAULT_OF_THE_PLUGIN: Final[frozenset[LineKind | None]] = frozenset(
     {None, "sandbox network", "pool exhausted", "scheduling", "image pull", "node pressure", "slow"}
 )
 """Kinds that repeat the failure of the pod, or tell of used up addresses, which the plugin does not choose."""
+_DENIED: Final[frozenset[LineKind | None]] = frozenset({"forbidden", "auth failed", "permission denied"})
+_REASON: Final = expression(
+    r"(?i)(?<![\w-])(?:ips?|addresses|address|subnets?|cidrs?|ranges?|exhausted|pool|no space left)(?![\w-])"
+)
+"""Words of a pod's own event that tell why it gets no network, mostly because no addresses are left."""
 _SANDBOX_EVENT: Final = "FailedCreatePodSandBox"
 _NETWORK_WORDS: Final = ("network", "cni", 'plugin type="')
 _NEAR_SECONDS: Final = 900.0
 _EVERY_NODE: Final = frozenset({"kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"})
+_DEVICES: Final = ("gpu", "gpus", "accelerator", "accelerators")
+_NO: Final = frozenset({"false", "none", "no", "0"})
+_WORD: Final = expression(r"[a-z0-9]+")
 _MOST: Final = 3
 
 
@@ -47,8 +58,8 @@ _MOST: Final = 3
     reads=("event FailedCreatePodSandBox", "events and logs of the network plugin's pods"),
     explanation="A pod gets no network, and the network plugin on its node is ready, but its log or its own events "
     "report at that time why it cannot work. For example, the cloud refuses to assign addresses, or the API server "
-    "denies access. Correct what the plugin reports. A plugin that only repeats that no addresses are left is not "
-    "reported.",
+    "denies access. Correct what the plugin reports. If the pod's own events tell of addresses, only a request that "
+    "was denied to the plugin is reported.",
 )
 def network_plugin_fails(state: ClusterState) -> Iterator[Fault]:
     told: set[ObjectRef] = set()
@@ -58,7 +69,7 @@ def network_plugin_fails(state: ClusterState) -> Iterator[Fault]:
             continue
         for ref in network_pods(state, pod.text("spec", "nodeName")):
             plugin = state.find(ref)
-            found = _complaint(state, plugin, failed[-1]) if plugin is not None and ref not in told else None
+            found = _complaint(state, plugin, failed) if plugin is not None and ref not in told else None
             if plugin is None or found is None:
                 continue
             told.add(ref)
@@ -73,22 +84,39 @@ def network_plugin_fails(state: ClusterState) -> Iterator[Fault]:
             )
 
 
-def _complaint(state: ClusterState, plugin: ClusterObject, failed: ClusterEvent) -> tuple[str, Evidence] | None:
-    """Return the error that the plugin reports in its own events or in its log, and its evidence."""
+def _complaint(
+    state: ClusterState, plugin: ClusterObject, failed: tuple[ClusterEvent, ...]
+) -> tuple[str, Evidence] | None:
+    """Return the error that the plugin reports in its own events or in its log, and its evidence.
+
+    If the pod's own events already give a reason, only a request that was denied can be behind it.
+    """
+    first, told = min(each.first for each in failed), any(_REASON.search(each.message) for each in failed)
     for each in reversed(state.events_of(plugin)):
-        own = each.type == "Warning" and each.component != "kubelet" and each.last >= failed.first - _NEAR_SECONDS
-        if own and kind_of(each.message) not in _NO_FAULT_OF_THE_PLUGIN:
+        own = each.type == "Warning" and each.component != "kubelet" and each.last >= first - _NEAR_SECONDS
+        if own and _is_reason(kind_of(each.message), is_told=told):
             return each.message, event(each)
     groups = (
         (key.container, group)
         for key, story in stories_of(state, plugin)
         for group in story.groups
-        if group.kind not in _NO_FAULT_OF_THE_PLUGIN and group.is_evidence(state.now)
+        if _is_reason(group.kind, is_told=told) and group.is_evidence(state.now)
+        if abs(group.first - first) <= _NEAR_SECONDS and _is_loud(group.record)
     )
     found = min(groups, key=lambda each: each[1].rank, default=None)
     if found is None:
         return None
     return quoted(found[1].record), log_line(plugin, found[0], found[1].record, previous=False)
+
+
+def _is_reason(kind: LineKind | None, *, is_told: bool) -> bool:
+    return kind in _DENIED if is_told else kind not in _NO_FAULT_OF_THE_PLUGIN
+
+
+def _is_loud(record: str) -> bool:
+    """Return whether a record has no level, or at least that of a warning."""
+    level = level_of(record)
+    return level is None or level >= WARNING
 
 
 @Row(
@@ -100,14 +128,15 @@ def _complaint(state: ClusterState, plugin: ClusterObject, failed: ClusterEvent)
     reads=("status.conditions[PodScheduled]", "Node status.allocatable", "Node metadata.labels", "logs of the plugin"),
     explanation="A pod waits for devices such as nvidia.com/gpu that no node offers, although the device plugin for "
     "them is ready on nodes that are meant to have them. The plugin finds no device, often because the driver of the "
-    "node is missing or does not fit. Nodes are meant to have devices if the plugin selects them, or if a label or "
-    "taint of the vendor marks them.",
+    "node is missing or does not fit. Nodes are meant to have devices if the plugin selects them by the vendor or the "
+    "kind of the device, or if a label or taint of the vendor marks them. Nothing is reported if a node offers any "
+    "resource of the vendor.",
 )
 def device_plugin_offers_nothing(state: ClusterState) -> Iterator[Fault]:
     told: set[ObjectRef] = set()
     for found in unscheduled_for(state, "resources") if state.covers("Node") else ():
         resource = found.main.resource
-        if "/" not in resource or any(allocatable(node, resource) for node in state.of("Node")):
+        if "/" not in resource or _is_offered(state, resource.partition("/")[0]):
             continue
         for ref in device_plugins(state, resource):
             plugin = state.find(ref)
@@ -145,22 +174,42 @@ def _idle(state: ClusterState, plugin: ClusterObject, resource: str) -> list[tup
     for pod in state.pods_of(plugin):
         node = state.get("Node", "", pod.text("spec", "nodeName"))
         settled = pod_ready(pod) and state.age_seconds(pod) >= state.patience_seconds
-        if node is not None and settled and (_selects(template) or _is_marked(node, domain)):
+        if node is not None and settled and (_selects(template, node, domain) or _is_marked(node, domain)):
             found.append((pod, node))
     return sorted(found, key=lambda each: each[1].name)
 
 
-def _selects(template: PodTemplate) -> bool:
-    """Return whether the plugin runs only on chosen nodes."""
-    terms = children(template.spec, *AFFINITY)
-    keys = {*text_map(template.spec, "nodeSelector")}
-    keys |= {text(each, "key") for term in terms for each in children(term, "matchExpressions")}
-    return bool(keys - _EVERY_NODE)
+def _is_offered(state: ClusterState, domain: str) -> bool:
+    """Return whether a node offers any resource of a vendor. Then a pod may ask for a wrong name, or for too much."""
+    return any(
+        name.startswith(f"{domain}/") and allocatable(node, name)
+        for node in state.of("Node")
+        for name in node.child("status", "allocatable")
+    )
+
+
+def _selects(template: PodTemplate, node: ClusterObject, domain: str) -> bool:
+    """Return whether the plugin runs on a node because of a label for the vendor or the kind of its devices."""
+    wanted = {*domain.split(".")[:-1], *_DEVICES}
+    terms = (each for each in children(template.spec, *AFFINITY) if matches_terms((each,), node))
+    positive = {
+        text(each, "key") for term in terms for each in children(term, "matchExpressions") if _is_positive(each)
+    }
+    return any(
+        node.labels.get(key, "false").lower() not in _NO
+        and wanted & {*_WORD.findall(f"{key} {node.labels[key]}".lower())}
+        for key in {*text_map(template.spec, "nodeSelector"), *positive} - _EVERY_NODE
+    )
+
+
+def _is_positive(term: JsonObject) -> bool:
+    return text(term, "operator") in ("In", "Exists")
 
 
 def _is_marked(node: ClusterObject, domain: str) -> bool:
-    keys = (*node.labels, *(text(each, "key") for each in node.children("spec", "taints")))
-    return any(each.startswith(f"{domain}/") for each in keys)
+    taints = ((text(each, "key"), text(each, "value")) for each in node.children("spec", "taints"))
+    marks = (*node.labels.items(), *taints)
+    return any(key.startswith(f"{domain}/") and said.lower() not in _NO for key, said in marks)
 
 
 def _line_of(state: ClusterState, plugin: ClusterObject) -> Evidence | None:

@@ -244,7 +244,7 @@ def _fault(container: Container, known: dict[str, set[str]], state: ClusterState
 
 
 def _failed_writer(container: Container, message: str, state: ClusterState) -> FailedWriter | None:
-    """Return the CronJob or Job that no longer renews a pull secret of the pod, if the registry rejects its token.
+    """Return the CronJob or Job that no longer renewed a pull secret when the registry first rejected its token.
 
     A registry also denies access to a repository that does not exist. This says nothing about the token.
     """
@@ -252,7 +252,11 @@ def _failed_writer(container: Container, message: str, state: ClusterState) -> F
     if _REJECTED.search(message.replace(text(container.spec, "image"), " ")) is None:
         return None
     names = [text(each, "name") for each in _pull_secrets(pod, state) or ()]
-    return next((writer for name in names for writer in failed_writers(state, pod.namespace, name)), None)
+    registry = text(container.spec, "image").partition("/")[0]
+    failed = [each.first for each in state.events_of(pod, "Failed") if _is_about(each, container)]
+    since = min(failed, default=pod.created) if pod.text("status", "phase") == "Running" else pod.created
+    found = (each for name in names for each in failed_writers(state, pod.namespace, name, registry, since))
+    return next(found, None)
 
 
 def _secret_fix(named: Evidence, missing: ObjectRef | None, pod: ClusterObject, state: ClusterState) -> FixStep | None:

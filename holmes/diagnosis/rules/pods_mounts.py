@@ -138,7 +138,7 @@ def _mount_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState) -
         next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
         because=(
             *((claim,) if claim else ()),
-            *(silent_holders(state, pod) if MULTI_ATTACH.search(found.message) else ()),
+            *(silent_holders(state, pod, found.message) if MULTI_ATTACH.search(found.message) else ()),
         ),
         since=found.first,
     )

@@ -15,7 +15,7 @@ from holmes.diagnosis.facts.pods import container_words, containers_of, judged_p
 from holmes.diagnosis.facts.probes import STARTING_GRACES, WORDS, failures, probe_of, verdict
 from holmes.diagnosis.facts.references import account_of
 from holmes.diagnosis.facts.status import pod_ready
-from holmes.diagnosis.facts.templates import pod_templates
+from holmes.diagnosis.facts.templates import gate_setters
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import at, child, children, duration, integer, moment, text
@@ -235,16 +235,10 @@ def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
                 value(pod, "status.conditions[Ready].message", text(pod.condition("Ready"), "message")),
             ),
             next_check=f"kubectl -n {pod.namespace} get pod {pod.name} -o jsonpath='{{.status.conditions}}'",
-            because=tuple(ref for each in _setters(state, pod, kind) for ref in (each.ref, account_of(each))),
-            logs=consumer_logs(state, _setters(state, pod, kind)),
+            because=tuple(ref for each in gate_setters(state, pod, kind) for ref in (each.ref, account_of(each))),
+            logs=consumer_logs(state, gate_setters(state, pod, kind)),
             since=since,
         )
-
-
-def _setters(state: ClusterState, pod: ClusterObject, gate: str) -> tuple[ClusterObject, ...]:
-    """Return the other workloads whose template has the name of the gate: the controllers that should set it."""
-    told = (each.workload for each in pod_templates(state) if gate in str(each.spec))
-    return tuple(each for each in told if each.ref != state.workload_of(pod).ref)
 
 
 @Row(
