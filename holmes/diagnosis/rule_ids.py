@@ -22,7 +22,7 @@ CRON_JOB_ACTS: Final = "W14"
 """The rule that finds CronJobs which change a workload."""
 UNHANDLED_INGRESS: Final = "I01"
 """The rule that finds Ingresses which no controller handles because of their class."""
-DELIBERATE_RULES: Final = frozenset({"G03"})
-"""Rules about a choice of the user: a suspended resource."""
-UPDATES_HELD: Final = frozenset({"W06b"})
-"""Rules about pods that keep their old template until they are deleted."""
+SUSPENDED: Final = "G03"
+"""The rule that finds custom resources which the user suspended."""
+UPDATE_ON_DELETE: Final = "W06b"
+"""The rule that finds pods which keep their old template until they are deleted."""

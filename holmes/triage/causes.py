@@ -39,7 +39,7 @@ from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_feeds import stopped_feed
 from holmes.triage.log_links import links_in_logs, name_servers, way_to
 from holmes.triage.log_reasons import waits_for
-from holmes.triage.log_troubles import REACHED, late_lines, troubles_of, workloads_of
+from holmes.triage.log_troubles import NO_SUCH_NAME, REACHED, late_lines, troubles_of, workloads_of
 from holmes.triage.no_cause import of_another_time, without_cause
 from holmes.triage.past import happened_then, is_past, last_end, past_period, was_there
 from holmes.triage.run_logs import failed_run
@@ -49,7 +49,6 @@ from holmes.triage.suspicions import is_denied
 from holmes.triage.told_by_clients import told_by_clients
 from holmes.triage.unscaled import lacks_load, unscaled
 from holmes.triage.vocabulary import symptoms_of_text, word_list
-from holmes.values.expressions import expression
 from holmes.values.findings import SEVERITIES
 
 if TYPE_CHECKING:
@@ -69,8 +68,6 @@ _UPSTREAM: Final = frozenset({
     "ClusterRoleBinding", "EndpointSlice", "IngressClass",
 })  # fmt: skip
 """Kinds whose faults can harm an object that itself looks healthy. Faults of others show in the object's own state."""
-_NO_SUCH_NAME: Final = expression(r"(?i)\bno such host\b|\bNXDOMAIN\b|\bENOTFOUND\b")
-"""The answer of a name server that works: the name does not exist."""
 _SERVERS: Final = frozenset({"Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "EndpointSlice"})
 _OF_CLIENTS: Final = frozenset({"unreachable", "ready", "crash", "start"})
 """Symptoms that a client can have because a server is down."""
@@ -334,7 +331,7 @@ def _suffers(asked: Asked, named: Named, candidate: _Candidate) -> bool:
     services = [ref for ref in candidate.path[1:] if ref.kind == "Service"]
     asks_names = not set(name_servers(asked.state)).isdisjoint(services)
     lookups = [each.record for each in troubles if each.kind == "unknown host"] if asks_names else []
-    if lookups and candidate.incident.culprit.kind in _SERVERS and all(map(_NO_SUCH_NAME.search, lookups)):
+    if lookups and candidate.incident.culprit.kind in _SERVERS and all(map(NO_SUCH_NAME.search, lookups)):
         return False
     named_in = any(ref.name in group.record for ref in services for group in troubles if not group.over)
     if named_in or any(_lost_server(candidate.incident, services, group) for group in troubles):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.schedules import interval_seconds
 from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import workloads_behind
-from holmes.diagnosis.rule_ids import CRON_JOB_ACTS, DELIBERATE_RULES, OUTDATED_PODS, UPDATES_HELD
+from holmes.diagnosis.rule_ids import CRON_JOB_ACTS, OUTDATED_PODS, SUSPENDED, UPDATE_ON_DELETE
 from holmes.kubernetes.fields import moment, text_map
 from holmes.triage.harm import is_about_behaviour, is_about_results, spares
 from holmes.triage.past import is_past
@@ -56,16 +56,14 @@ def replaces_regularly(asked: Asked, incident: Incident, cron_job: ClusterObject
 
 def is_chosen(asked: Asked, incident: Incident) -> bool:
     """Return whether an incident tells what the user chose, and the symptoms of a question can come from that."""
+    question, rule = asked.question, incident.findings[0].rule_id
     culprit = asked.state.find(incident.culprit)
-    stops = culprit is not None and bool(stop_of(culprit)[0])
-    if not stops and incident.findings[0].rule_id == CRON_JOB_ACTS:
-        ran = moment(culprit.text("status", "lastScheduleTime")) if culprit is not None else None
-        return asked.question.period is not None or (ran is not None and asked.state.now - ran <= _LATELY_SECONDS)
-    symptoms = asked.question.symptoms
-    if not stops and incident.findings[0].rule_id in UPDATES_HELD:
-        return says_outdated(asked) or "rollout" in symptoms
-    chosen = stops or incident.findings[0].rule_id in DELIBERATE_RULES
-    return chosen and (not symptoms or bool(symptoms & _OF_STOPS))
+    if rule == SUSPENDED or (culprit is not None and stop_of(culprit)[0]):
+        return not question.symptoms or bool(question.symptoms & _OF_STOPS)
+    if rule == CRON_JOB_ACTS and culprit is not None:
+        ran = moment(culprit.text("status", "lastScheduleTime"))
+        return question.period is not None or (ran is not None and asked.state.now - ran <= _LATELY_SECONDS)
+    return rule == UPDATE_ON_DELETE and (says_outdated(asked) or "rollout" in question.symptoms)
 
 
 def misses_work_of(asked: Asked, stopped: ClusterObject) -> bool:

@@ -25,7 +25,7 @@ from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_floods import flooded_by
 from holmes.triage.log_links import behind_service, named_services
 from holmes.triage.log_reasons import EXPIRED
-from holmes.triage.log_troubles import HOST, REACHED, troubles_of
+from holmes.triage.log_troubles import HOST, NO_SUCH_NAME, REACHED, troubles_of
 from holmes.triage.names import names_of
 from holmes.triage.past import was_there
 from holmes.triage.vocabulary import symptoms_of_text
@@ -68,8 +68,6 @@ _ACCOUNTS: Final = ("User", "Account", "Role", "Grant", "Client")
 """Endings of custom kinds that stand for an account in a product, for example `KafkaUser`."""
 _CUT_OFF: Final = REACHED | {"unknown host", "pool exhausted"} - {"upstream 5xx"}
 """Kinds of lines of a program that gets no connection. A pool without connections is exhausted, too."""
-_NO_SUCH_NAME: Final = expression(r"(?i)\bno such host\b|\bNXDOMAIN\b|\bName or service not known\b")
-"""The answer of a name server, which the program can reach."""
 _REJECTIONS: Final = frozenset({"auth failed"})
 
 
@@ -124,7 +122,7 @@ def _of_policies(asked: Asked, last: Trouble, incidents: list[Incident]) -> Iter
     """
     policies = [each for each in incidents if each.culprit.kind == "NetworkPolicy" and each.severity != "info"]
     record, kind = last.group.record, last.group.kind
-    if not policies or kind not in _CUT_OFF or _NO_SUCH_NAME.search(record):
+    if not policies or kind not in _CUT_OFF or NO_SUCH_NAME.search(record):
         return
     if kind == "pool exhausted" and "total=0" not in record:
         return

@@ -27,6 +27,8 @@ REACHED: Final[frozenset[LineKind | None]] = frozenset({
     "connection refused", "connection reset", "connection timeout", "dependency unavailable", "upstream 5xx",
 })  # fmt: skip
 """Kinds for which the Service that a line names is at fault, not the workload that writes the line."""
+NO_SUCH_NAME: Final = expression(r"(?i)\bno such host\b|\bNXDOMAIN\b|\bENOTFOUND\b|\bName or service not known\b")
+"""The answer of a name server that works: the name does not exist."""
 HOST: Final = expression(
     r"(?<![\w./-])[a-z][\w-]*(?:\.[a-z][a-z0-9-]*)*\.(?!(?:go|py|js|ts|rb|rs|kt|cs|java|php|c|h)\b)[a-z][a-z0-9-]*(?![\w.-])"
     r"|(?<![\w./-])[a-z][\w-]+:\d{2,5}|://|(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])"

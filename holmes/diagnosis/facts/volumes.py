@@ -181,7 +181,7 @@ class FullMount:
     claim: ObjectRef | None
 
 
-def says_full(line: str) -> bool:
+def _says_full(line: str) -> bool:
     """Return whether the line reports a full disk. A line that only repeats these words reports no trouble."""
     return _NO_SPACE.search(line) is not None and kind_of(line) is not None
 
@@ -190,7 +190,7 @@ def full_lines(log: str) -> tuple[str, ...]:
     """Return the lines of a log that report a full disk, without spaces around them."""
     if _NO_SPACE.search(log) is None:
         return ()
-    return tuple(line.strip() for line in log.splitlines() if says_full(line))
+    return tuple(line.strip() for line in log.splitlines() if _says_full(line))
 
 
 def files_in(line: str) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ def files_in(line: str) -> tuple[str, ...]:
 
 def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
     """Return the claims whose mounts contain a file that appears in a log line about a full disk."""
-    if not says_full(line):
+    if not _says_full(line):
         return ()
     found = (full_mount(container, line) for container in containers_of(pod))
     return tuple(dict.fromkeys(mount.claim for mount in found if mount is not None and mount.claim is not None))
