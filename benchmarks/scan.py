@@ -25,8 +25,8 @@ from holmes.values.findings_json import report_from_json
 from tests.support.command_line import Home
 from tests.support.scanning import synthetic_server
 
-MAX_SECONDS = 10.0
-MAX_MEGABYTES = 700.0
+MAX_CPU_SECONDS = 10.0
+MAX_MEGABYTES = 600.0
 MAX_LOGS = 20
 # A process is charged with what its parent held when it was forked, so a small one stands between.
 _MEASURE = """
@@ -88,8 +88,8 @@ def main() -> None:
     show("50 pods, 500 events", small)
     show(f"{pods:,} pods, {events:,} events", large)
     broken = []
-    if large.seconds > MAX_SECONDS:
-        broken.append(f"the scan took {large.seconds:.1f} s, at most {MAX_SECONDS:g} are promised")
+    if large.cpu_seconds > MAX_CPU_SECONDS:
+        broken.append(f"the scan took {large.cpu_seconds:.1f} s of CPU, at most {MAX_CPU_SECONDS:g} are promised")
     if large.peak_megabytes > MAX_MEGABYTES:
         broken.append(f"the scanner took {large.peak_megabytes:.0f} MB, at most {MAX_MEGABYTES:g} are promised")
     if large.report.cost.list_calls != small.report.cost.list_calls:

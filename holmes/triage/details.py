@@ -59,17 +59,25 @@ def images(asked: Asked) -> FirstLook:
     for each in users:  # a workload without pods only would use its images
         for image in images_of(each):
             used[str(asked.state.workload_of(each).ref), image] += each.kind == "Pod"
-    parts = [word for word in asked.subject.unknown if "." in word]
+    parts = [word for word in asked.subject.unknown if "." in word or _is_image(asked, word)]
     rows = [
         (owner, image, str(number))
         for (owner, image), number in sorted(used.items())
         if all(word in image for word in parts) and all(each.holds(image) for each in conditions)
     ]
     names = sorted({row[1] for row in rows})
+    if parts and not names:
+        return fact(asked, f"No image {place_of(asked)} contains {' and '.join(f'`{word}`' for word in parts)}.", None)
     summary = (
         f"{counted(len(names), 'image')} {place_of(asked)}{': ' + ', '.join(names[:4]) if len(names) <= 4 else ''}."
     )
     return fact(asked, summary, table_of(("workload", "image", "pods"), rows))
+
+
+def _is_image(asked: Asked, word: str) -> bool:
+    """Return whether an unknown word is directly behind the word for images: "pods with image nginx"."""
+    words, places = asked.question.words, [each for each in asked.question.found if each.name == "images"]
+    return any(words[each.last + 1 : each.last + 2] == (word,) for each in places)
 
 
 def versions(asked: Asked) -> FirstLook:

@@ -136,6 +136,7 @@ def _explicit(asked: Asked) -> Iterator[str]:
     yield from (each for each in searched if each not in single)
     yield from (str(term) for term in question.labels if str(term) in question.text and str(term) not in quoted)
     yield from (match[1] for match in _PATH.finditer(question.text))
+    yield from (word for word in question.words if _is_literal(question, word) and word not in names)
 
 
 def _words(asked: Asked) -> Iterator[tuple[int, str]]:
@@ -152,6 +153,13 @@ def _words(asked: Asked) -> Iterator[tuple[int, str]]:
         plain = len(word) > 2 and word not in period and word not in numbers and not word.startswith("/")
         if wanted and plain and (index in happened or not _is_condition(word)):
             yield index, word
+
+
+def _is_literal(question: Question, word: str) -> bool:
+    """Return whether a word for a symptom is written as logs write it: "lines with x509", "errors with OOM"."""
+    mixed = word.isalnum() and not word.isalpha() and not word.isdigit() and not word.endswith("xx")
+    shouted = word.isalpha() and re.search(rf"\b{word.upper()}\b", question.written) is not None
+    return bool(symptoms_in((word,))) and (mixed or shouted)
 
 
 def _happenings(asked: Asked) -> frozenset[int]:

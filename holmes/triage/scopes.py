@@ -19,7 +19,7 @@ from holmes.triage.names import is_form_of, is_of, is_product, names_of
 from holmes.triage.past import past_period, was_there
 from holmes.triage.states import state_test
 from holmes.triage.subjects import narrowing
-from holmes.triage.vocabulary import symptoms_of_text
+from holmes.triage.vocabulary import symptoms_in, symptoms_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,6 +38,7 @@ VISIBLE: Final = frozenset({"crash", "start", "image", "ready", "evicted", "scal
 _DOWN: Final = frozenset({"unreachable", "ready", "start"})
 """Symptoms of every workload whose pods do not work, for whatever reason."""
 _SOURCES: Final = frozenset({"from", "of", "aus", "von", "de", "del", "du"})
+_WHATS: Final = (("what",), ("whats",), ("what's",), ("was",), ("que",), ("qu'est-ce",))
 _NEEDED: Final = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job")
 """Kinds without which nothing can be said about the health of a namespace."""
 
@@ -68,9 +69,10 @@ def _of_scope(asked: Asked) -> FirstLook:
     unknown = asked.ledger.left("word")
     vague = (bool(unknown) or general) and not asked.subject.namespaces and not members
     product = any(map(is_product, asked.subject.kinds))
-    if matching and (product or not vague):
+    any_of_several = _may_be_any(asked, matching, there)
+    if matching and (product or not vague) and not any_of_several:
         return with_origin(asked, origin_of(asked, matching[0]), None)
-    logged = logged_in_scope(asked, members)
+    logged = logged_in_scope(asked, members, by_words=any_of_several)
     if logged is not None:
         return blamed(asked, logged, None)
     gaps = unread(asked.state, _needed(asked), asked.subject.namespaces)
@@ -170,6 +172,19 @@ def _fails_itself(asked: Asked) -> bool:
     question, asking = asked.question, set(words_asked(asked))
     before = [question.words[each.first - 1] for each in question.found if each.name == "trouble" and each.first]
     return not asked.subject.namespaces and any(word in asking for word in before)
+
+
+def _may_be_any(asked: Asked, matching: Sequence[Incident], there: Sequence[Incident]) -> bool:
+    """Return whether several incidents compete for a question that is about a thing that none of them names.
+
+    `matching` are those that have a symptom of the question. Then the word for the symptom is no such thing.
+    """
+    question, competing = asked.question, matching or there
+    causes = {each.culprit for each in competing if each.severity == competing[0].severity}
+    things = not question.whole_cluster and not question.asks("health") and question.words[:1] not in _WHATS
+    words = {word for word in words_asked(asked) if not (matching and symptoms_in((word,)))}
+    words -= set(asked.subject.namespaces)
+    return len(causes) > 1 and things and bool(words) and not any(_serves_words(asked, each) for each in competing)
 
 
 def _serves_words(asked: Asked, incident: Incident) -> bool:

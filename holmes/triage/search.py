@@ -15,6 +15,7 @@ from holmes.triage.grammar import NAME, must_be_name, ruled_out, says
 from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from, sorted_out
 from holmes.triage.names import alike, is_of, is_product
 from holmes.triage.points import NUMBER_WORDS
+from holmes.triage.program_nouns import is_noun, kind_of_word, named_by_part, program_named
 from holmes.triage.subjects import Missing, Named, Subject
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
@@ -35,13 +36,13 @@ _DETERMINERS, _NAMING = word_list("determiners"), word_list("naming")
 _PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
 _ACTED_ON, _EVERYDAY = word_list("beside names"), word_list("everyday nouns")
 _INTERROGATIVES, _ADJECTIVES = word_list("interrogatives"), word_list("adjectives")
-_INFINITIVES, _PARTICIPLES = frozenset({"to", "zu"}), ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
+_INFINITIVES, _PARTICIPLES = {"to", "zu"}, ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _PREPOSITIONS: Final = _LOCATING | word_list("of") | {"from", "with"}
 _TEMPORAL, _PLURAL_VERBS, _MODALS = word_list("temporal"), word_list("plural verbs"), word_list("modals")
 _PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "uploads fail in media" is a name
 _PORT: Final = expression(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
-_LEAST_NAMED, _MOST_UNKNOWN, _MOST_COMPARED = 4, 6, 12
+_LEAST_NAMED, _MOST_UNKNOWN, _MOST_COMPARED, _MOST_PARTS = 4, 6, 12, 3
 
 
 def find_subject(question: Question, names: Names, namespace: str) -> tuple[Question, Subject]:
@@ -275,13 +276,14 @@ class _Search:
         if "/" in plain or ".svc" in plain:
             return self._path(plain, spaces)
         (kind, sure), quoted = self._kind_beside(index), plain in self.question.quoted_names
+        program = "" if quoted else program_named(self.question, index, kind, sure=sure)
         if not quoted and (index in self._known or plain in vocabulary().stop):
             objects = self._of_ordinary_word(index, plain, kind, spaces)
         else:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if NAME.fullmatch(plain) else ()
             if not objects and kind and not sure:  # "can month-closer jobs create": the kind is another word's
                 objects = self.names.named(plain, "", spaces)
-            told = self._describes(index) or (not quoted and _is_noun(plain, self.question.written))
+            told = bool(program) or self._describes(index) or (not quoted and is_noun(plain, self.question.written))
             if not objects and must_be_name(plain, quoted=quoted, sure=sure) and not told:
                 return self._similar(plain, kind, spaces)
             free = not objects and index not in self._known and not self._qualifies(index)
@@ -289,6 +291,8 @@ class _Search:
                 objects = tuple(each for each in self.names.named(plain) if each.kind != "Namespace")
                 if objects and not self._beside.issuperset(spaces):
                     return Missing(name=plain, kind=kind, namespace=spaces[0])
+        if program and not objects:
+            return self._of_program(program, kind or kind_of_word(plain.rpartition("-")[2]), spaces)
         return Named(name=plain, objects=objects) if objects else None
 
     def _of_ordinary_word(self, index: int, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
@@ -307,6 +311,14 @@ class _Search:
             return ()
         self.question = replace(self.question, found=tuple(each for each in self.question.found if each not in here))
         return tuple(served)
+
+    def _of_program(self, word: str, kind: str, spaces: Sequence[str]) -> Named | Missing | None:
+        """Return the objects that have a noun as a part of their name, or what is missing. None: it names too many."""
+        objects = named_by_part(self.names, word, kind, spaces)
+        if objects:
+            few = len({each.name for each in objects}) <= _MOST_PARTS
+            return Named(name=word, objects=objects, match="part") if few else None
+        return None if any(word in space.split("-") for space in spaces) else self._similar(word, kind, spaces)
 
     def _acts(self, index: int) -> bool:
         """Return whether a word begins a clause, and an unknown word follows: "history pages take a minute"."""
@@ -382,9 +394,3 @@ class _Search:
         places = (space,) if space else spaces
         objects = self._objects(name, kind, places, prefix=False)
         return Named(name=name, objects=objects) if objects else self._similar(name, kind, places)
-
-
-def _is_noun(word: str, written: str) -> bool:
-    """Return whether a word is written as no name of an object can be: `Hauptbuch-Export`."""
-    parts = word.split("-")
-    return len(parts) > 1 and all(map(str.isalpha, parts)) and "-".join(map(str.capitalize, parts)) in written

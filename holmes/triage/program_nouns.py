@@ -1,0 +1,56 @@
+"""Tells nouns from names: "the orders deployment" is the name of a program, and `Hauptbuch-Export` is none.
+
+Otherwise, a question about a workload that does not exist would be one about all workloads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.vocabulary import vocabulary, word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.names import Names
+    from holmes.triage.question import Question
+
+_SENT: Final = word_list("everyday things")
+_NOUNS: Final = _SENT | word_list("programs by nouns")
+_DETERMINERS: Final = word_list("determiners")
+_PROGRAMS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service", "CronJob", "Job", "Pod"})
+
+
+def program_named(question: Question, index: int, kind: str, *, sure: bool) -> str:
+    """Return the noun that can only be a name: `orders` in "the orders deployment" and in "the orders-deployment".
+
+    `kind` is the kind beside the word. `sure` means that the word is in the place of its name. Empty if it is no name.
+    """
+    words = question.words
+    noun, _, tail = words[index].rpartition("-")
+    if noun in _NOUNS and kind_of_word(tail) in _PROGRAMS:
+        return noun
+    before, word = words[index - 1] if index else "", words[index]
+    leads = any(each.first == index + 1 and each.name == kind for each in question.found)
+    placed = sure or (leads and before in _DETERMINERS)  # "are the order pods ok"
+    follows = kind_of_word(before) == kind  # "the deployment events" are its events
+    named = word in _SENT or (word in _NOUNS and not follows)
+    return word if placed and kind in _PROGRAMS and named else ""
+
+
+def kind_of_word(word: str) -> str:
+    """Return the kind that a single word means, or an empty string."""
+    return next((name for sense, name in vocabulary().phrases.get((word,), ()) if sense == "kind"), "")
+
+
+def named_by_part(names: Names, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
+    """Return the objects of a kind with a word in their name. For a Service or a pod, workloads count, too."""
+    found = names.containing(word, spaces)
+    return tuple(each for each in found if kind in (each.kind, "Service", "Pod"))
+
+
+def is_noun(word: str, written: str) -> bool:
+    """Return whether a word is written as no name of an object can be: `Hauptbuch-Export`."""
+    parts = word.split("-")
+    return len(parts) > 1 and all(map(str.isalpha, parts)) and "-".join(map(str.capitalize, parts)) in written
