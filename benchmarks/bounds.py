@@ -11,6 +11,7 @@ the worst of all inputs of a bound, and for each input the best of some runs. Ex
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -37,12 +38,15 @@ from holmes.evidence.sources import source_of_command
 from holmes.evidence.verification import verify_citations
 from holmes.investigations.records.database import Database
 from holmes.llm.overflow import overflow_window
+from holmes.observability.metrics.prometheus import result_of_answer
 from holmes.redaction.redactor import redact_off_loop
 from holmes.redaction.views import strip_escape_sequences
 from holmes.server.bodies import json_depth
 from holmes.tokens import TokenCounter
 from holmes.tokens.history import History
 from holmes.toolsets.kubernetes_view.helm import masked_values
+from holmes.toolsets.metrics.ranges import TimeRange
+from holmes.toolsets.metrics.texts import range_text
 from holmes.toolsets.patterns import bounded_pattern
 from holmes.triage.question import parse_question
 from holmes.values.errors import ToolError
@@ -344,12 +348,25 @@ def search_lines_of(content: bytes) -> None:
     list(text.find(re.compile("panic"), (0, len(text.text)), contains="panic"))
 
 
+def answer_of_a_week() -> bytes:
+    """Return what Prometheus answers for 200 series with a sample every ten minutes."""
+    samples = [[60_000 + 600 * place, str(place % 97 / 7)] for place in range(1_000)]
+    result = [{"metric": {"pod": f"shop-{number}"}, "values": samples} for number in range(200)]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
+
+
+def describe_week(answer: bytes) -> None:
+    asked = TimeRange(start=60_000, end=60_000 + 600 * 1_000, step_seconds=600)
+    range_text("rate(x[5m])", result_of_answer(json.loads(answer)), asked)
+
+
 def working_bounds() -> Iterable[Bound]:
     """Bounds of the loop, the metrics, the intake and the page."""
 
     def of_history() -> float:
         return cpu(ask_often(8_000), 5) / max(cpu(ask_often(100), 5), 0.002)
 
+    yield Bound("metrics: 200 series of a week", 1, "s", lambda: cpu(partial(describe_week, answer_of_a_week())))
     yield Bound("history: 8,000 messages against 100", 4, "times", of_history)
     yield Bound("metrics: one event", 100, "µs", count_events)
     yield Bound("intake: one alert more than 10,000", 0.1, "s", lambda: asyncio.run(seconds_to_take_alerts())[0])

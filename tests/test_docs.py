@@ -10,17 +10,20 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.services.fixtures import RunMonitor
 from tests.support.command_line import Home
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-# deploy.md needs a shell and services: test_docs_deploy.py. The others have no commands.
-DOCUMENTS = [path for path in PAGES if path.stem not in {"architecture", "deploy", "words"}]
+# deploy.md needs a shell and services: test_docs_deploy.py. metrics.md needs Prometheus and has a test of its own. The
+# others have no commands.
+DOCUMENTS = [path for path in PAGES if path.stem not in {"architecture", "deploy", "metrics", "words"}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,28 @@ def test_every_block_of_the_docs_does_what_it_says(
 ) -> None:
     home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig))
     monkeypatch.chdir(home.path)
+    execute(document, home)
+
+
+@pytest.mark.timeout(300)
+def test_the_page_about_metrics_with_a_real_prometheus(
+    prometheus: RunMonitor, kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig))
+    monkeypatch.chdir(home.path)
+    with prometheus({}) as monitor:
+        execute(ROOT / "docs" / "metrics.md", home, {"http://prometheus.monitoring:9090": monitor.url})
+
+
+def execute(document: Path, home: Home, replaced: Mapping[str, str] | None = None) -> None:
+    """Write the files of a document and run its commands, with some texts of its files replaced."""
     blocks = blocks_of(document)
     assert blocks
     for block in blocks:
         if block.language == "yaml":
             first, _, text = block.text.partition("\n")
+            for written, put in (replaced or {}).items():
+                text = text.replace(written, put)
             assert first.startswith("# file: "), f"{document.name}: a yaml block must say which file it is"
             (home.path / first.removeprefix("# file: ")).write_text(f"{first}\n{text}")
             continue

@@ -18,15 +18,17 @@ from holmes.toolsets.watch import ToolsetWatch
 from holmes.toolsets.wrappers import Redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from holmes.core.model_chain import LoopModel
     from holmes.core.tools_utils.tool_executor import Approver
     from holmes.redaction.redactor import Redactor
+    from holmes.settings.investigation import ToolSettings
     from holmes.settings.settings import Settings
     from holmes.toolsets.catalogue import Catalogue
     from holmes.toolsets.readiness import Readiness
     from holmes.toolsets.registry import ToolsetStatus
+    from holmes.values.json_types import JsonValue
     from holmes.values.tools import ResultStore, Toolset
 
 
@@ -114,7 +116,7 @@ async def open_toolsets(
 ) -> OpenToolsets:
     """Read all toolset files and check which toolsets work. Raises `ConfigError`.
 
-    If `asks_llm` is false, the bundled YAML toolsets are omitted, because only an LLM calls their tools.
+    If `asks_llm` is false, toolsets whose tools only an LLM calls are omitted.
     If another process has checked the toolsets, `decided` contains their states, and the checks are skipped.
     """
     variables = process_environment()
@@ -130,12 +132,7 @@ async def open_toolsets(
     if not asks_llm:
         written = written.without(toolset_files())
     environment = with_choices(settings, tool_environment(variables, written.variable_names))
-    logs_config = {
-        "timeout_seconds": settings.tools.kubernetes_logs_timeout_seconds,
-        "default_tail_lines": settings.tools.logs_default_tail_lines,
-        "max_tail_lines": settings.tools.logs_max_tail_lines,
-    }
-    catalogue = load_catalogue(written, environment, {"kubernetes/logs": logs_config})
+    catalogue = load_catalogue(written, environment, _default_configs(settings.tools))
     context = ToolsetContext(
         environment=environment, memory_limit_mb=settings.tools.memory_limit_megabytes, redactor=redactor
     )
@@ -153,6 +150,17 @@ async def open_toolsets(
         lint_warnings=_lint_warnings(catalogue),
         own_files=tuple(str(path) for path in (*settings.tools.custom_toolsets, settings.config_file) if path),
     )
+
+
+def _default_configs(tools: ToolSettings) -> Mapping[str, Mapping[str, JsonValue]]:
+    """Return the `config` that settings of their own give to Python toolsets."""
+    logs: Mapping[str, JsonValue] = {
+        "timeout_seconds": tools.kubernetes_logs_timeout_seconds,
+        "default_tail_lines": tools.logs_default_tail_lines,
+        "max_tail_lines": tools.logs_max_tail_lines,
+    }
+    metrics = {"prometheus_url": tools.prometheus_url} if tools.prometheus_url is not None else {}
+    return {"kubernetes/logs": logs, "prometheus/metrics": metrics}
 
 
 def watch_toolsets(

@@ -92,6 +92,9 @@ class ToolSettings(SettingsGroup):
     ] = ()
     """Files with additional toolsets. The option may be repeated. It adds files to those in the config file."""
 
+    prometheus_url: Annotated[str | None, Setting("PROMETHEUS_URL"), Field(min_length=1)] = None
+    """URL of a Prometheus for the toolset `prometheus/metrics`. The `config` of the toolset overrides it."""
+
     redaction: Annotated[bool, Setting("HOLMES_REDACTION")] = True
     """Mask secrets in all tool results before they are stored, summarised or sent."""
 

@@ -48,7 +48,7 @@ UPSTREAM_TOOLSETS = frozenset(
         "kubernetes/krew-extras", "kubernetes/kube-lineage-extras", "kubernetes/kube-prometheus-stack",
         "kubernetes/live-metrics", "kubevela/core", "mongodb", "mongodb-atlas", "newrelic", "notion",
         "openshift/core", "openshift/live-metrics", "openshift/logs", "openshift/security", "opensearch/logs",
-        "opensearch/query_assist", "opensearch/status", "opensearch/traces", "prometheus/metrics",
+        "opensearch/query_assist", "opensearch/status", "opensearch/traces",
         "rabbitmq/core", "robusta", "runbook", "servicenow", "servicenow/tables", "slab", "slack", "splunk"
     }
 )  # fmt: skip
@@ -115,12 +115,16 @@ class WrittenCatalogue:
         return declared_variable_names((*self.entries, *self.python_entries.values()))
 
     def without(self, files: Iterable[Path]) -> WrittenCatalogue:
-        """Return the catalogue without the YAML toolsets that only these files define."""
+        """Return the catalogue without the YAML toolsets that only these files define.
+
+        Python toolsets that must be configured are also omitted.
+        """
         sources = {str(path) for path in files}
         entries = (
             entry for entry in self.entries if {value.document.source for value in entry.keys.values()} - sources
         )
-        return replace(self, entries=tuple(entries))
+        factories = tuple(factory for factory in self.factories if factory.enabled_by_default)
+        return replace(self, entries=tuple(entries), factories=factories)
 
 
 def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] | None = None) -> WrittenCatalogue:
@@ -275,15 +279,15 @@ def _python_toolsets(
         )
         entry = written.python_entries.get(factory.name)
         made = PythonToolset(factory=factory, source=source, config=default_configs.get(factory.name, {}))
-        enabled = factory.enabled_by_default
+        enabled = factory.enabled_by_default or bool(made.config)
         if entry is not None:
             try:
                 keys = checked_keys(entry, variables).keys
             except ConfigError as error:
                 statuses.append(replace(status, state="failed", reason=str(error)))
                 continue
-            enabled = enabled if keys.enabled is None else keys.enabled
             config = {**made.config, **(keys.config or {})}
+            enabled = (enabled or bool(config)) if keys.enabled is None else keys.enabled
             made = replace(
                 made,
                 config=config,
@@ -294,6 +298,6 @@ def _python_toolsets(
             toolsets.append(made)
         else:
             statuses.append(
-                replace(status, reason="disabled in the configuration" if entry is not None else "not enabled")
+                replace(status, reason="disabled in the configuration" if entry is not None else "not configured")
             )
     return tuple(toolsets), tuple(statuses)

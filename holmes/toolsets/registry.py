@@ -75,7 +75,7 @@ class PythonToolsetFactory(Protocol):
 
     @property
     def enabled_by_default(self) -> bool:
-        """Whether the toolset is enabled without an entry in the configuration."""
+        """Whether the toolset is enabled without an entry in the configuration. `config` enables it as well."""
         ...
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:

@@ -36,11 +36,11 @@ def _settings(home: Path, config: str = "", toolset: str = _MINE) -> Settings:
 
 async def test_all_warnings_come_together_and_what_only_holmesgpt_has_is_one_of_them(tmp_path: Path) -> None:
     config = (
-        "opsgenie_query: x\njira_url: y\ntoolsets:\n  slack: {enabled: true}\n  prometheus/metrics: {config: {u: v}}\n"
+        "opsgenie_query: x\njira_url: y\ntoolsets:\n  slack: {enabled: true}\n  datadog/metrics: {config: {u: v}}\n"
     )
     settings = _settings(tmp_path, config, f"{_MINE}mcp_servers: {{one: {{url: x}}}}\n")
     opened = await open_toolsets(settings)
-    toolsets = "toolset prometheus/metrics, toolset slack"
+    toolsets = "toolset datadog/metrics, toolset slack"
     assert opened.warnings == (
         f"Holmes does not support these settings and ignores them: opsgenie_query, jira_url, {toolsets}",
         f"{tmp_path / 'mine.yaml'}:8: mcp_servers are not supported yet: 'one' are ignored",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from tests.services import programs
 from tests.services.service import Service, free_port
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from holmes.values.json_types import JsonObject, JsonValue
 
 RULES_FILE: Final = "rules.yaml"
@@ -54,18 +57,36 @@ class Monitor:
 
 
 @contextmanager
-def prometheus(config: Mapping[str, object], *, rules: JsonObject | None = None) -> Iterator[Monitor]:
-    """Yield a ready Prometheus; `rules` is the content of one rule file (`groups: [...]`)."""
+def prometheus(
+    config: Mapping[str, object], *, rules: JsonObject | None = None, history: str = ""
+) -> Iterator[Monitor]:
+    """Yield a ready Prometheus; `rules` is the content of one rule file (`groups: [...]`).
+
+    `history` are samples of the past in the format of OpenMetrics, with times.
+    """
     program = programs.prometheus()
     service = Service("prometheus", end_signal=signal.SIGTERM)
     whole = dict(config)
     if rules is not None:
         (service.folder / RULES_FILE).write_text(json.dumps(rules))
         whole["rule_files"] = [RULES_FILE]
+    if history:
+        _store(history, service.folder)
     # An alert that fires before Prometheus has found its Alertmanager is sent again soon, not a minute later.
-    options = (f"--storage.tsdb.path={service.folder / 'data'}", "--rules.alert.resend-delay=1s")
+    options = (
+        f"--storage.tsdb.path={service.folder / 'data'}",
+        "--rules.alert.resend-delay=1s",
+        "--storage.tsdb.retention.time=60d",
+    )
     with _running(service, [str(program), *options], whole) as monitor:
         yield monitor
+
+
+def _store(history: str, folder: Path) -> None:
+    samples = folder / "history.txt"
+    samples.write_text(f"{history}# EOF\n")
+    create = [str(programs.promtool()), "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=48h"]
+    subprocess.run([*create, str(samples), str(folder / "data")], check=True, capture_output=True)
 
 
 @contextmanager

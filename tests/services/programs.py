@@ -53,6 +53,11 @@ def prometheus() -> Path:
     return _program("prometheus")
 
 
+def promtool() -> Path:
+    """Return the tool that writes samples of the past into the files of Prometheus."""
+    return _program("promtool")
+
+
 def alertmanager() -> Path:
     """Return the server that groups alerts and sends them to receivers."""
     return _program("prometheus-alertmanager")

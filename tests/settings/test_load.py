@@ -160,7 +160,7 @@ def test_keys_and_variables_of_holmesgpt_without_effect_are_one_warning(tmp_path
         "skill_repos: [a]\nanchors: {x: 1}\nadditional_toolsets: []\ncustom_toolsets_from_cli: []\nslack_channel: ops\n"
     )
     names = (
-        "ENABLED_BY_DEFAULT_TOOLSETS MAX_OUTPUT_TOKEN_RESERVATION AZURE_AD_TOKEN_AUTH AZURE_AD_TOKEN PROMETHEUS_URL "
+        "ENABLED_BY_DEFAULT_TOOLSETS MAX_OUTPUT_TOKEN_RESERVATION AZURE_AD_TOKEN_AUTH AZURE_AD_TOKEN "
         "TOOL_CALL_SAFEGUARDS_ENABLED DISABLE_PROMETHEUS_TOOLSET USE_LEGACY_KUBERNETES_LOGS SLACK_TOKEN SLACK_CHANNEL "
         "SENTRY_DSN ROBUSTA_ACCOUNT_ID CUSTOM_SKILL_PATHS"
     )
@@ -172,8 +172,8 @@ def test_keys_and_variables_of_holmesgpt_without_effect_are_one_warning(tmp_path
 
 
 def test_a_variable_that_the_configuration_refers_to_is_not_ignored(tmp_path: Path) -> None:
-    text = "slack_token: '{{ env.SLACK_TOKEN }}'\ntoolsets: {mine: {config: {url: '{{ env.PROMETHEUS_URL }}'}}}\n"
-    assert load(tmp_path, text, {"SLACK_TOKEN": "x", "PROMETHEUS_URL": "http://p"}).warnings() == ()
+    text = "slack_token: '{{ env.SLACK_TOKEN }}'\ntoolsets: {mine: {config: {url: '{{ env.SENTRY_DSN }}'}}}\n"
+    assert load(tmp_path, text, {"SLACK_TOKEN": "x", "SENTRY_DSN": "http://p"}).warnings() == ()
 
 
 def test_another_folder_has_the_configuration_and_the_model_list(tmp_path: Path) -> None:

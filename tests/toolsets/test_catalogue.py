@@ -213,8 +213,8 @@ def test_unknown_names_are_an_error_with_the_nearest_unless_holmesgpt_knows_them
     shipped = _file(tmp_path, _SHOP, "shipped.yaml")
     with pytest.raises(ConfigError, match=r"config.yaml: unknown toolset 'shop/cores'; did you mean 'shop/core'\?"):
         _load(shipped, overrides={"shop/cores": {"enabled": True}})
-    catalogue = _load(shipped, overrides={"robusta": {"enabled": False}, "prometheus/metrics": {"config": {"u": "v"}}})
-    assert (catalogue.warnings, catalogue.ignored_names) == ((), ("prometheus/metrics", "robusta"))
+    catalogue = _load(shipped, overrides={"robusta": {"enabled": False}, "datadog/metrics": {"config": {"u": "v"}}})
+    assert (catalogue.warnings, catalogue.ignored_names) == ((), ("datadog/metrics", "robusta"))
 
 
 def test_no_toolset_that_exists_is_among_the_names_that_only_holmesgpt_knows() -> None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.toolsets.kubernetes_logs.request import duration, line_filter, log_request
+from holmes.toolsets.kubernetes_logs.request import line_filter, log_request
 from holmes.toolsets.kubernetes_logs.toolset import KUBERNETES_LOGS, MAX_TIMEOUT_SECONDS, KubernetesLogsFactory
 from holmes.toolsets.registry import ToolsetContext
+from holmes.toolsets.times import duration
 from holmes.values.environment import Environment
 from holmes.values.errors import ToolError
 from holmes.values.messages import ToolCallId

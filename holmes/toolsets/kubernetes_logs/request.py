@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from holmes.toolsets.patterns import bounded_pattern
-from holmes.values.durations import UNIT_SECONDS
+from holmes.toolsets.times import age_or_time
 from holmes.values.errors import ToolError
-from holmes.values.expressions import expression
 from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import regex
 
     from holmes.kubernetes.workloads import FoundPods
@@ -26,9 +26,6 @@ DEFAULT_TAIL_LINES = 200
 MAX_TAIL_LINES = 5_000
 DEFAULT_MAX_PODS = 10
 _MOST_PODS = 50
-_DURATION_PART = expression(
-    r"(\d+(?:\.\d+)?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)(?![a-z])\s*"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +82,8 @@ def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None 
     if not name:
         raise ToolError("name is empty; expected the name of a pod or workload")
     since, until = text_argument(arguments, "since"), text_argument(arguments, "until")
-    since_age, since_time = _moment("since", since)
-    until_age, until_time = _moment("until", until)
+    since_age, since_time = age_or_time("since", since)
+    until_age, until_time = age_or_time("until", until)
     if until_age is not None:
         until_time = now - until_age
     begin = now - since_age if since_age is not None else since_time
@@ -127,40 +124,6 @@ def _count(arguments: JsonObject, name: str, default: int) -> int:
     if value < 1:
         raise ToolError(f"{name} is {value}; expected at least 1")
     return value
-
-
-def _moment(name: str, written: str) -> tuple[timedelta | None, datetime | None]:
-    """Parse an age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339, UTC if it has no time zone).
-
-    Both returned values are None for an empty string.
-    """
-    if not written:
-        return None, None
-    age = duration(written)
-    if age is not None:
-        return age, None
-    try:
-        moment = datetime.fromisoformat(written)
-    except ValueError as error:
-        raise ToolError(
-            f"{name} {written!r} is neither a duration such as '10m' nor a time such as '2025-01-31T10:00:00Z'"
-        ) from error
-    return None, moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def duration(written: str) -> timedelta | None:
-    """Parse `1h30m`, `15 minutes`, `2d ago` or `90` (seconds). Returns None for any other string."""
-    plain = written.strip().lower().removesuffix("ago").strip()
-    if plain.isascii() and plain.isdigit() and len(plain) < 10:
-        return timedelta(seconds=int(plain))
-    seconds, position = 0.0, 0
-    for part in _DURATION_PART.finditer(plain):
-        if part.start() != position:
-            return None
-        seconds += float(part[1]) * UNIT_SECONDS[part[2]]
-        position = part.end()
-    complete = position == len(plain) and position > 0
-    return timedelta(seconds=seconds) if complete and seconds < 1e9 else None
 
 
 def _pattern(name: str, written: str) -> regex.Pattern[str] | None:

@@ -1,0 +1,226 @@
+"""Sends read requests to monitoring systems, within limits of time and size.
+
+A response with a redirect is an error, so that credentials reach only the configured address. Proxies come from the
+configuration, never from the environment of this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import sys
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from holmes.values.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from pathlib import Path
+
+    import httpx
+
+Method: TypeAlias = Literal["GET", "POST"]
+_ERROR_CHARACTERS: Final = 300
+_CONNECT_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """The files for TLS. `verify` is false if any certificate of the server is accepted."""
+
+    verify: bool = True
+    authority: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceAccess:
+    """The address of a source, and how to log in. `name` identifies the source in messages."""
+
+    name: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    bearer_token: str | None = field(default=None, repr=False)
+    tls: TlsFiles = TlsFiles()
+    proxy: str | None = field(default=None, repr=False)
+    timeout_seconds: float = 30.0
+    response_bytes: int = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The body of a response, with a status that `accepts` allowed."""
+
+    status: int
+    body: bytes
+
+
+@asynccontextmanager
+async def open_source(access: SourceAccess) -> AsyncIterator[SourceClient]:
+    """Open a connection pool. Raises `ToolError` if a file, a header or the proxy is not valid."""
+    async with await asyncio.to_thread(_http_client, access) as http:
+        yield SourceClient(access, http)
+
+
+class SourceClient:
+    """Reads from one source. Every error is a `ToolError` with one line: the source, the reason, the next step."""
+
+    def __init__(self, access: SourceAccess, http: httpx.AsyncClient) -> None:
+        self.access = access
+        self._http = http
+
+    async def read(
+        self,
+        path: str,
+        parameters: Sequence[tuple[str, str]] = (),
+        *,
+        method: Method = "GET",
+        accepts: frozenset[int] = frozenset(),
+    ) -> Answered:
+        """Read `path` below the URL of the source. POST sends the parameters as a form, for queries of any length.
+
+        A status other than 2xx is an error unless `accepts` contains it. Raises `ToolError` with one line.
+        """
+        try:
+            async with asyncio.timeout(self.access.timeout_seconds):
+                return await self._read(path, parameters, method, accepts)
+        except TimeoutError as error:
+            raise self._error(
+                f"no complete response within {self.access.timeout_seconds:g} s", "request less data, or try again"
+            ) from error
+
+    async def _read(
+        self, path: str, parameters: Sequence[tuple[str, str]], method: Method, accepts: frozenset[int]
+    ) -> Answered:
+        import httpx
+
+        written = list(parameters)
+        sent = {"params": written} if method == "GET" else {"data": _form(written)}
+        try:
+            async with self._http.stream(method, f"{self.access.url.rstrip('/')}{path}", **sent) as response:
+                body = await self._body(response)
+        except httpx.InvalidURL as error:
+            raise self._error(f"the URL is not valid ({error})", "correct it") from error
+        except (httpx.TransportError, ssl.SSLError) as error:
+            raise self._error(*_why(error)) from error
+        except httpx.DecodingError as error:
+            raise self._error("the response is damaged", "check the address and proxies") from error
+        if response.is_success or response.status_code in accepts:
+            return Answered(status=response.status_code, body=body)
+        raise self._error(*_refusal(response, body))
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        body, limit = bytearray(), self.access.response_bytes
+        async for piece in response.aiter_bytes(65_536):
+            body += piece
+            if len(body) > limit:
+                raise self._error(
+                    f"the response is larger than {limit // 1_048_576} MiB",
+                    "request fewer series, a shorter range or a larger step",
+                )
+        return bytes(body)
+
+    def _error(self, why: str, advice: str) -> ToolError:
+        return _error(self.access, why, advice)
+
+
+def _http_client(access: SourceAccess) -> httpx.AsyncClient:
+    # This entry refuses the import of httpx's own command line, which is slow.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+    import httpx
+
+    headers = {"User-Agent": "holmes", "Accept": "application/json", **access.headers}
+    if access.bearer_token is not None:
+        headers["Authorization"] = f"Bearer {access.bearer_token}"
+    login = None if access.username is None else httpx.BasicAuth(access.username, access.password or "")
+    try:
+        return httpx.AsyncClient(
+            auth=login,
+            headers=headers,
+            verify=_tls_context(access),
+            proxy=access.proxy,
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx.Timeout(access.timeout_seconds, connect=min(_CONNECT_SECONDS, access.timeout_seconds)),
+        )
+    except (ValueError, ImportError, httpx.InvalidURL) as error:
+        raise _error(access, f"a header or the proxy is not valid ({type(error).__name__})", "correct it") from error
+
+
+def _tls_context(access: SourceAccess) -> ssl.SSLContext | bool:
+    files = access.tls
+    if not access.url.startswith("https"):
+        return False
+    try:
+        context = ssl.create_default_context(cafile=files.authority)
+        if files.certificate is not None:
+            # An encrypted key must fail, not prompt.
+            context.load_cert_chain(files.certificate, files.key, password="")
+    except (OSError, ssl.SSLError) as error:
+        raise _error(access, f"a certificate file cannot be read ({error})", "correct the path or the file") from error
+    if not files.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _error(access: SourceAccess, why: str, advice: str) -> ToolError:
+    return ToolError(f"{access.name} ({_address(access.url)}): {why}; {advice}")
+
+
+def _form(parameters: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    form: dict[str, list[str]] = {}
+    for name, value in parameters:
+        form.setdefault(name, []).append(value)
+    return form
+
+
+def _address(url: str) -> str:
+    """Return the URL without a password, query and fragment."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+
+
+def _refusal(response: httpx.Response, body: bytes) -> tuple[str, str]:
+    """Return why the source rejected the request, and the next step."""
+    status = response.status_code
+    if response.is_redirect:
+        target = _address(response.headers.get("location", ""))
+        return f"redirects to {target!r}, which is not followed", "configure the final address"
+    if status in {401, 403}:
+        return f"the credentials are rejected (HTTP {status})", "check the token, user name or tenant header"
+    if status == 404:
+        return "HTTP 404: the API is not found at this address", "check the path of the configured URL"
+    if status == 429:
+        return "too many requests (HTTP 429)", "try again later"
+    text = " ".join(body[: 4 * _ERROR_CHARACTERS].decode("utf-8", "replace").split())[:_ERROR_CHARACTERS]
+    return f"HTTP {status}{f': {text}' if text else ''}", "check the source and its log"
+
+
+def _why(error: Exception) -> tuple[str, str]:
+    """Return why a request failed, and the next step."""
+    import httpx
+
+    cause: BaseException = error
+    while (deeper := cause.__cause__ or cause.__context__) is not None:
+        cause = deeper
+    known: tuple[tuple[type[BaseException], BaseException, str, str], ...] = (
+        (httpx.TimeoutException, error, "no response", "check the address, the network and firewalls"),
+        (httpx.ProxyError, error, f"the proxy failed ({error})", "check the proxy"),
+        (httpx.UnsupportedProtocol, error, "the URL must begin with http:// or https://", "correct it"),
+        (ssl.SSLCertVerificationError, cause, f"the TLS certificate is not trusted ({cause})", "check the CA file"),
+        (ssl.SSLError, cause, f"TLS failed ({cause})", "check the address, the protocol and the certificates"),
+        (socket.gaierror, cause, "the host name cannot be resolved", "check the address and DNS"),
+        (ConnectionRefusedError, cause, "the connection is refused", "check the address, and start the source"),
+    )
+    for kind, raised, why, advice in known:
+        if isinstance(raised, kind):
+            return why, advice
+    return f"the connection failed ({type(cause).__name__})", "check the network and the source"

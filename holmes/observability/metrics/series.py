@@ -1,0 +1,87 @@
+"""The values that a source of metrics returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+"""The labels of a series, sorted by name, without `__name__`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A series with the times of its samples in seconds since 1970, ascending, and their values.
+
+    An instant result has one sample. `name` is the metric's name, which functions remove.
+    """
+
+    name: str
+    labels: Labels
+    times: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryResult:
+    """The series of a query, and the warnings of the source."""
+
+    series: tuple[Series, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric with its type (`counter`, `gauge`, …), unit and help text, as far as the source knows them."""
+
+    name: str
+    type: str = ""
+    unit: str = ""
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """An address that the source scrapes. `state` is `up`, `down` or `unknown`."""
+
+    job: str
+    instance: str
+    state: str
+    error: str = ""
+    labels: Labels = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """An alerting or recording rule. `alerts` has the labels of each active alert and its state."""
+
+    name: str
+    group: str
+    query: str
+    kind: str
+    state: str = ""
+    hold_seconds: float = 0.0
+    error: str = ""
+    alerts: tuple[ActiveAlert, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveAlert:
+    """An alert that is `pending` or `firing`, since a time in RFC 3339."""
+
+    state: str
+    labels: Labels
+    since: str = ""
+    value: str = ""
+
+
+def selector(labels: Iterable[tuple[str, str]]) -> str:
+    """Return labels as a selector of PromQL writes them, for example `{job="api", pod="a"}`."""
+    return "{" + ", ".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,166 @@
+"""Writes metrics for the model: short, with numbers and times, and with the count of all that is left out."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from holmes.observability.metrics.series import selector
+from holmes.observability.metrics.trends import trend_of, unlike_the_others
+from holmes.values.texts import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.observability.metrics.series import Labels, Metric, QueryResult, Rule, Series, Target
+    from holmes.observability.metrics.trends import Trend
+    from holmes.toolsets.metrics.ranges import TimeRange
+
+_MOST_SERIES: Final = 6
+_MOST_ROWS: Final = 30
+_LABEL_CHARACTERS: Final = 160
+_HELP_CHARACTERS: Final = 100
+
+
+def number(value: float) -> str:
+    """Write a value with four significant digits, without an exponent where a person would not use one."""
+    if not math.isfinite(value):
+        return {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, "NaN")
+    size = abs(value)
+    if size == 0 or (value == int(value) and size < 1e6):
+        return f"{value:g}"
+    if size >= 10_000:
+        return f"{value:,.0f}" if size < 1e15 else f"{value:.3e}"
+    return f"{value:.4g}"
+
+
+def clock(seconds: float) -> str:
+    """Write a time in UTC, without seconds if they are zero."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ").replace(":00Z", "Z")
+
+
+def instant_text(query: str, result: QueryResult, at: float) -> str:
+    """List the series of an instant result, highest value first."""
+    shared, rows = _without_shared(result.series)
+    ordered = sorted(rows, key=lambda row: -_sortable(row[1].values))[:_MOST_ROWS]
+    lines = [f"{query} at {clock(at)}: {_shown(len(ordered), len(result.series), 'series', 'series')}, highest first"]
+    lines += [f"all have {selector(shared)}"] if shared else []
+    lines += [f"{number(series.values[-1]) if series.values else 'no value'}  {name}" for name, series in ordered]
+    return "\n".join([*lines, *_warnings(result)])
+
+
+def range_text(query: str, result: QueryResult, asked: TimeRange) -> str:
+    """Describe the series of a range in numbers: those first that differ from the others, then the highest."""
+    shared, rows = _without_shared(result.series)
+    described = [(name, trend) for name, series in rows if (trend := trend_of(series, asked.step_seconds)) is not None]
+    unlike = set(unlike_the_others([trend.mean for _, trend in described]))
+    ordered = sorted(range(len(described)), key=lambda place: (place not in unlike, -described[place][1].maximum))
+    span = f"{clock(asked.start)} to {clock(asked.end)}, step {asked.step_seconds:g} s"
+    lines = [f"{query} from {span}: {_shown(min(len(ordered), _MOST_SERIES), len(result.series), 'series', 'series')}"]
+    lines += [f"all have {selector(shared)}"] if shared else []
+    for place in ordered[:_MOST_SERIES]:
+        name, trend = described[place]
+        lines.append(f"- {name}{' (differs from the others)' if place in unlike else ''}: {_trend_text(trend, asked)}")
+    if len(ordered) > _MOST_SERIES:
+        means = sorted(trend.mean for _, trend in described)
+        spread = f"{number(means[0])} to {number(means[-1])}, median {number(median(means))}"
+        lines.append(f"means of all {len(means)} series: {spread}{f'; {len(unlike)} differ' if unlike else ''}")
+    return "\n".join([*lines, *_warnings(result)])
+
+
+def _trend_text(trend: Trend, asked: TimeRange) -> str:
+    level = f"first {number(trend.first)}, last {number(trend.last)}, min {number(trend.minimum)}"
+    peak = f"max {number(trend.maximum)} at {clock(trend.maximum_time)}"
+    parts = [f"{level}, {peak}, mean {number(trend.mean)}, p95 {number(trend.percentile_95)}"]
+    if trend.steady:
+        word = "rises" if trend.slope_per_hour > 0 else "falls"
+        parts.append(f"{word} steadily by {number(abs(trend.slope_per_hour))} per hour")
+    parts += [f"{number(each.before)} → {number(each.after)} at {clock(each.time)}" for each in trend.changes]
+    if trend.first_time > asked.start + asked.step_seconds:
+        parts.append(f"begins at {clock(trend.first_time)}")
+    if trend.last_time < asked.end - asked.step_seconds:
+        parts.append(f"ends at {clock(trend.last_time)}")
+    parts += [f"no samples {clock(start)} to {clock(end)}" for start, end in trend.gaps[:2]]
+    if len(trend.gaps) > 2:
+        parts.append(f"{len(trend.gaps) - 2} more gaps")
+    return "; ".join(parts)
+
+
+def metrics_text(found: Sequence[Metric], total: int) -> str:
+    """List metrics with type and help, best match first."""
+    lines = [f"{_shown(min(len(found), _MOST_ROWS), total, 'matching metric', 'matching metrics')}"]
+    for each in found[:_MOST_ROWS]:
+        kind = " ".join(filter(None, (each.type, each.unit)))
+        about = shortened(" ".join(each.help.split()), _HELP_CHARACTERS)
+        lines.append(f"{each.name}{f' ({kind})' if kind else ''}{f': {about}' if about else ''}")
+    return "\n".join(lines)
+
+
+def labels_text(metric: str, values: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """List labels with examples of their values."""
+    lines = [f"{metric}: {_shown(len(values), len(values), 'label', 'labels')}"]
+    for name, known in values:
+        examples = ", ".join(shortened(each, 60) for each in known[:5])
+        lines.append(
+            f"{name} ({_shown(len(known), len(known), 'value', 'values')}): {examples}{', …' if len(known) > 5 else ''}"
+        )
+    return "\n".join(lines)
+
+
+def values_text(label: str, values: Sequence[str]) -> str:
+    """List the values of one label."""
+    shown = values[: 3 * _MOST_ROWS]
+    return "\n".join([_shown(len(shown), len(values), f"value of {label}", f"values of {label}"), *shown])
+
+
+def rules_text(rules: Sequence[Rule], total: int) -> str:
+    """List rules, firing first, with their expression and their active alerts."""
+    lines = [_shown(min(len(rules), _MOST_ROWS), total, "rule", "rules")]
+    for rule in rules[:_MOST_ROWS]:
+        hold = f" for {rule.hold_seconds:g} s" if rule.hold_seconds else ""
+        state = rule.state or "recording"
+        lines.append(f"{rule.name} ({state}, group {rule.group}): {shortened(' '.join(rule.query.split()), 400)}{hold}")
+        lines += [f"  error: {shortened(rule.error, 200)}"] if rule.error else []
+        for alert in rule.alerts[:5]:
+            labels = _labels_text(tuple(pair for pair in alert.labels if pair[0] != "alertname"))
+            lines.append(f"  {alert.state} since {alert.since}, value {alert.value}: {labels}")
+        lines += [f"  {len(rule.alerts) - 5} more active alerts"] if len(rule.alerts) > 5 else []
+    return "\n".join(lines)
+
+
+def targets_text(targets: Sequence[Target], total: int) -> str:
+    """List scrape targets, those that are down first, with the error of the last scrape."""
+    lines = [_shown(min(len(targets), _MOST_ROWS), total, "scrape target", "scrape targets")]
+    for each in targets[:_MOST_ROWS]:
+        error = f": {shortened(each.error, 200)}" if each.error else ""
+        lines.append(f"{each.state}  {each.job} {each.instance}{error}")
+    return "\n".join(lines)
+
+
+def _without_shared(series: Sequence[Series]) -> tuple[Labels, list[tuple[str, Series]]]:
+    """Return the labels that all series have, and each series with the name that the other labels give it."""
+    common = set(series[0].labels).intersection(*(each.labels for each in series)) if len(series) > 1 else set()
+    rows = []
+    for each in series:
+        own = tuple(pair for pair in each.labels if pair not in common)
+        rows.append((f"{each.name}{_labels_text(own) if own or not each.name else ''}", each))
+    return tuple(sorted(common)), rows
+
+
+def _labels_text(labels: Labels) -> str:
+    return shortened(selector(labels), _LABEL_CHARACTERS)
+
+
+def _sortable(values: Sequence[float]) -> float:
+    return values[-1] if values and not math.isnan(values[-1]) else -math.inf
+
+
+def _shown(shown: int, total: int, one: str, several: str) -> str:
+    counted = f"{total:,} {one if total == 1 else several}"
+    return counted if shown >= total else f"showing {shown} of {counted}"
+
+
+def _warnings(result: QueryResult) -> list[str]:
+    return [f"warning of the source: {shortened(each, 200)}" for each in result.warnings[:3]]

@@ -1,0 +1,272 @@
+"""The toolset `prometheus/metrics` and its factory.
+
+Queries are checked before they are sent: their size, their ranges, and the number of series that they return. Each call
+opens its own connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.observability.metrics.source import QueryRejectedError
+from holmes.toolsets.metrics.tools import ALERT_RULES, FIND, INSTANT, LABELS, RANGE, TARGETS, TOOLS, with_instances
+from holmes.values.errors import ConfigError, ToolError
+from holmes.values.tool_arguments import text_argument
+from holmes.values.tools import ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from holmes.observability.access import SourceAccess
+    from holmes.observability.metrics.series import Metric
+    from holmes.observability.metrics.source import MetricsSource
+    from holmes.toolsets.registry import ToolsetContext
+    from holmes.values.json_types import JsonObject
+    from holmes.values.tools import Tool, ToolInvocation, Toolset
+
+MOST_SERIES: Final = 1_000
+_MOST_SAMPLES: Final = 200_000
+_MOST_LABELS: Final = 20
+
+
+class MetricsToolset:
+    def __init__(self, instances: Sequence[SourceAccess]) -> None:
+        self._instances = {each.name: each for each in instances}
+
+    @property
+    def name(self) -> str:
+        return "prometheus/metrics"
+
+    @property
+    def instructions(self) -> str:
+        return (
+            "For metrics, search with find_metrics before you write a query, and prefer query_metrics_range: it shows "
+            "when a value changed. A change in a metric at the time of a symptom is a correlation, not a cause."
+        )
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return tuple(with_instances(tool, tuple(self._instances)) for tool in TOOLS)
+
+    def describe(self, invocation: ToolInvocation) -> str:
+        """Return one line for the user, for example `Query metrics: up == 0`."""
+        given = invocation.arguments
+        words = {
+            FIND.name: f"Find metrics about {text_argument(given, 'words')!r}",
+            LABELS.name: f"Read labels of {text_argument(given, 'metric')}",
+            INSTANT.name: f"Query metrics: {text_argument(given, 'query')}",
+            RANGE.name: f"Query metrics of the last {text_argument(given, 'since') or '1h'}: "
+            f"{text_argument(given, 'query')}",
+            ALERT_RULES.name: "Read alert rules",
+            TARGETS.name: "Read scrape targets",
+        }
+        return words[invocation.tool.name]
+
+    async def call(self, invocation: ToolInvocation) -> ToolResult:
+        """Run one query. Raises `ToolError` with the source, the reason and the next step."""
+        from holmes.observability.access import open_source
+        from holmes.observability.metrics.prometheus import PrometheusSource
+
+        access = self._instance(text_argument(invocation.arguments, "instance"))
+        runs: dict[str, Callable[[MetricsSource, JsonObject], Awaitable[str]]] = {
+            FIND.name: _find,
+            LABELS.name: _labels,
+            INSTANT.name: _instant,
+            RANGE.name: _range,
+            ALERT_RULES.name: _rules,
+            TARGETS.name: _targets,
+        }
+        async with open_source(access) as client:
+            text = await runs[invocation.tool.name](PrometheusSource(client), invocation.arguments)
+        return ToolResult(
+            status="success" if text else "no_data", data=text, invocation=f"{access.name}: {self.describe(invocation)}"
+        )
+
+    def _instance(self, wanted: str) -> SourceAccess:
+        if wanted in self._instances:
+            return self._instances[wanted]
+        if wanted or len(self._instances) > 1:
+            raise ToolError(f"unknown instance {wanted!r}; available instances: {', '.join(self._instances)}")
+        return next(iter(self._instances.values()))
+
+
+async def _find(source: MetricsSource, arguments: JsonObject) -> str:
+    from holmes.toolsets.metrics.texts import metrics_text
+
+    selector = text_argument(arguments, "labels")
+    known = await source.metrics()
+    if selector:
+        named = set(await source.label_values("__name__", selector if selector.startswith("{") else f"{{{selector}}}"))
+        known = tuple(each for each in known if each.name in named)
+    words = text_argument(arguments, "words").lower().replace("_", " ").split()
+    found = _best_matches(known, words)
+    return metrics_text(found, len(found)) if found else ""
+
+
+def _best_matches(known: Sequence[Metric], words: Sequence[str]) -> list[Metric]:
+    """Return the metrics with the most of the words in their names or descriptions. Words in names count double."""
+
+    def score(metric: Metric) -> int:
+        name, about = metric.name.lower(), f"{metric.help} {metric.type} {metric.unit}".lower()
+        return sum(2 * (word in name) + (word in about) for word in words)
+
+    scored = [(score(metric), metric) for metric in known]
+    return [
+        metric
+        for points, metric in sorted(scored, key=lambda pair: (-pair[0], len(pair[1].name), pair[1].name))
+        if points or not words
+    ]
+
+
+async def _labels(source: MetricsSource, arguments: JsonObject) -> str:
+    from holmes.observability.metrics.queries import nearest_metrics
+    from holmes.toolsets.metrics.texts import labels_text, values_text
+
+    metric, label = text_argument(arguments, "metric"), text_argument(arguments, "label")
+    selector = f'{{__name__="{metric}"}}' if metric.replace(":", "_").isidentifier() else ""
+    if not selector:
+        raise ToolError(f"metric {metric!r} is not a valid name; find_metrics searches by words")
+    names = [each for each in await source.label_names(selector) if each != "__name__"]
+    if not names:
+        raise ToolError(nearest_metrics([metric], await source.label_values("__name__")) or f"{metric} has no labels")
+    if label:
+        if label not in names:
+            raise ToolError(f"metric {metric} has no label {label!r}; available labels: {', '.join(names)}")
+        return values_text(label, await source.label_values(label, selector))
+    values = await asyncio.gather(*(source.label_values(each, selector) for each in names[:_MOST_LABELS]))
+    return labels_text(metric, list(zip(names, values, strict=False)))
+
+
+async def _instant(source: MetricsSource, arguments: JsonObject) -> str:
+    from holmes.toolsets.metrics.ranges import moment
+    from holmes.toolsets.metrics.texts import instant_text
+
+    query, at = text_argument(arguments, "query"), moment("time", text_argument(arguments, "time"), time.time())
+    metrics = await _checked(source, query)
+    await _refuse_many_series(source, query, at, 1)
+    result = await source.instant(query, at)
+    return instant_text(query, result, at) if result.series else await _nothing(source, query, metrics)
+
+
+async def _range(source: MetricsSource, arguments: JsonObject) -> str:
+    from holmes.toolsets.metrics.ranges import time_range
+    from holmes.toolsets.metrics.texts import range_text
+
+    query = text_argument(arguments, "query")
+    since, until, step = (text_argument(arguments, name) for name in ("since", "until", "step"))
+    asked = time_range(since=since, until=until, step=step, now=time.time())
+    metrics = await _checked(source, query)
+    samples = int((asked.end - asked.start) / asked.step_seconds) + 1
+    await _refuse_many_series(source, query, asked.end, samples)
+    result = await source.range(query, start=asked.start, end=asked.end, step_seconds=asked.step_seconds)
+    if not result.series:
+        return await _nothing(source, query, metrics)
+    return await asyncio.to_thread(range_text, query, result, asked)
+
+
+async def _checked(source: MetricsSource, query: str) -> tuple[str, ...]:
+    """Check a query, and return the metrics that it names. Raises `ToolError` with the place of a syntax error."""
+    from holmes.observability.metrics.queries import check_query
+
+    checked = check_query(query)
+    if checked.problem is not None:
+        try:
+            problem = await source.syntax_error(query)
+        except ToolError:
+            problem = checked.problem
+        if problem is not None:
+            raise ToolError(f"query is not valid PromQL: {problem}")
+    return checked.metrics
+
+
+async def _refuse_many_series(source: MetricsSource, query: str, at: float, samples: int) -> None:
+    """Count the series of a query before it is read. A scalar has no series, and cannot be counted."""
+    try:
+        counted = await source.instant(f"count({query})", at)
+    except QueryRejectedError:
+        return
+    number = int(counted.series[0].values[0]) if counted.series and counted.series[0].values else 0
+    most = min(MOST_SERIES, _MOST_SAMPLES // samples)
+    if number > most:
+        raise ToolError(
+            f"the query returns {number:,} series; at most {most:,} can be read for this range: aggregate with "
+            "sum by (…), select labels, or use topk(10, …)"
+        )
+
+
+async def _nothing(source: MetricsSource, query: str, metrics: Sequence[str]) -> str:
+    """Explain an empty result: a metric that does not exist, or labels that match no series."""
+    from holmes.observability.metrics.queries import nearest_metrics
+
+    missing = nearest_metrics(metrics, await source.label_values("__name__"))
+    if missing:
+        raise ToolError(f"the query {query!r} returns no series: {missing}")
+    return ""
+
+
+async def _rules(source: MetricsSource, arguments: JsonObject) -> str:
+    from holmes.toolsets.metrics.texts import rules_text
+
+    words = text_argument(arguments, "words").lower().split()
+    order = {"firing": 0, "pending": 1}
+    found = sorted(
+        (
+            each
+            for each in await source.rules()
+            if all(word in f"{each.name} {each.group} {each.query} {each.state}".lower() for word in words)
+        ),
+        key=lambda each: (order.get(each.state, 2), not each.error, each.name),
+    )
+    return rules_text(found, len(found)) if found else ""
+
+
+async def _targets(source: MetricsSource, arguments: JsonObject) -> str:
+    from holmes.toolsets.metrics.texts import targets_text
+
+    words = text_argument(arguments, "words").lower().split()
+    found = sorted(
+        (
+            each
+            for each in await source.targets()
+            if all(word in f"{each.job} {each.instance} {each.state} {dict(each.labels)}".lower() for word in words)
+        ),
+        key=lambda each: (each.state == "up", each.job, each.instance),
+    )
+    return targets_text(found, len(found)) if found else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsFactory:
+    name: str = "prometheus/metrics"
+    description: str = "Finds metrics, and queries Prometheus, VictoriaMetrics, Thanos or Mimir"
+    tags: tuple[str, ...] = ("core",)
+    enabled_by_default: bool = False
+
+    async def prerequisites(self, context: ToolsetContext) -> str | None:
+        """Return None if a source answers, else what is wrong with each source."""
+        from holmes.observability.access import open_source
+        from holmes.observability.metrics.prometheus import PrometheusSource
+        from holmes.toolsets.metrics.config import instances_of
+
+        async def failure(access: SourceAccess) -> str | None:
+            try:
+                async with open_source(access) as client:
+                    await PrometheusSource(client).version()
+            except ToolError as error:
+                return str(error)
+            return None
+
+        try:
+            instances = instances_of(context.config)
+        except ConfigError as error:
+            return str(error)
+        failures = [each for each in await asyncio.gather(*map(failure, instances)) if each is not None]
+        return " ".join(failures) if len(failures) == len(instances) else None
+
+    def create(self, context: ToolsetContext) -> Toolset:
+        from holmes.toolsets.metrics.config import instances_of
+
+        return MetricsToolset(instances_of(context.config))
