@@ -1,4 +1,4 @@
-"""Tells nouns from names: "the orders deployment" is the name of a program, and `Hauptbuch-Export` is none.
+"""Tells nouns from names: "the orders deployment" is the name of a program. `Hauptbuch-Export` is not a name.
 
 Otherwise, a question about a workload that does not exist would be one about all workloads.
 """
@@ -25,7 +25,8 @@ _PROGRAMS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service
 def program_named(question: Question, index: int, kind: str, *, sure: bool) -> str:
     """Return the noun that can only be a name: `orders` in "the orders deployment" and in "the orders-deployment".
 
-    `kind` is the kind beside the word. `sure` means that the word is in the place of its name. Empty if it is no name.
+    `kind` is the kind beside the word. `sure` means that the word is in the place of its name. The result is empty if the
+    word is not a name.
     """
     words = question.words
     noun, _, tail = words[index].rpartition("-")

@@ -177,7 +177,7 @@ def _fails_itself(asked: Asked) -> bool:
 def _may_be_any(asked: Asked, matching: Sequence[Incident], there: Sequence[Incident]) -> bool:
     """Return whether several incidents compete for a question that is about a thing that none of them names.
 
-    `matching` are those that have a symptom of the question. Then the word for the symptom is no such thing.
+    `matching` are those that have a symptom of the question. Then the word for the symptom does not count as a thing.
     """
     question, competing = asked.question, matching or there
     causes = {each.culprit for each in competing if each.severity == competing[0].severity}
