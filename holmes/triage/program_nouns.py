@@ -25,8 +25,8 @@ _PROGRAMS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service
 def program_named(question: Question, index: int, kind: str, *, sure: bool) -> str:
     """Return the noun that can only be a name: `orders` in "the orders deployment" and in "the orders-deployment".
 
-    `kind` is the kind beside the word. `sure` means that the word is in the place of its name. The result is empty if the
-    word is not a name.
+    `kind` is the kind beside the word. `sure` means that the word is in the place of its name. For other words,
+    the result is empty.
     """
     words = question.words
     noun, _, tail = words[index].rpartition("-")
