@@ -269,7 +269,8 @@ class _Search:
         """Return whether a word after a kind says something of it: "the pod refuses to start", "pod creado"."""
         follower = self.words[index + 1] if index + 1 in self.question.clause(index) else ""
         several = self.words[index].endswith("s") and follower in _PLURAL_VERBS  # "half of the claim uploads fail"
-        return several or self.words[index].endswith(_PARTICIPLES) or follower in _DETERMINERS | _INFINITIVES
+        acts = self.words[index].endswith("ing") and follower.isdigit()  # "the ingress returning 502"
+        return several or acts or self.words[index].endswith(_PARTICIPLES) or follower in _DETERMINERS | _INFINITIVES
 
     def _named(self, index: int, word: str, spaces: Sequence[str]) -> Named | Missing | None:
         prefix, plain = word.endswith(("…", "*")), _PORT.sub("", word.rstrip("…*"))

@@ -13,6 +13,7 @@ from holmes.triage.ledger import STRUCTURAL
 from holmes.triage.log_answers import asks_logs
 from holmes.triage.past import NOW_SECONDS
 from holmes.triage.vocabulary import word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,19 @@ if TYPE_CHECKING:
 _UNMEASURED: Final = word_list("unmeasured")
 _ASKING_LEAVE: Final = word_list("asking leave")
 _OF: Final = word_list("of")
+_SETTINGS: Final = ("HorizontalPodAutoscaler", "PodDisruptionBudget", "ResourceQuota", "LimitRange", "NetworkPolicy")
+_OF_SETTINGS: Final = frozenset({"scaling", "unreachable"})
+_AMOUNTS: Final = {
+    "memory": (
+        word_list("of memory"),
+        expression(r"(?i)memory|heap|rss|oom|leak|\b137\b|\bGC\b|[mg]i?b\b"),
+    ),
+    "disk": (
+        word_list("of disks"),
+        expression(r"(?i)disk|volume|storage|space|claim|mount|quota|inode|capacity|enospc|filesystem|[mg]i?b\b"),
+    ),
+}
+"""The words that ask about an amount, and the texts that show it in a cause."""
 _KILLED: Final = "137"
 """The exit code of a container that got the signal SIGKILL."""
 _UNCHECKED: Final = frozenset({"permission", "usage", "secret_value", "uses", "resources"})
@@ -40,11 +54,29 @@ def weighed(asked: Asked, look: FirstLook) -> FirstLook:
     if look.verdict == "cause_found" and asks_who(asked.question) and _is_of_kill(asked, look):
         text = f"{look.summary} SIGKILL is what happened; no event or log that was read tells who sent it."
         return replace(look, verdict="inconclusive", summary=text, culprit="", chain=(), fix=())
+    beside = _beside(asked, look) if look.verdict == "cause_found" else ""
+    if beside:
+        text = f"Nothing that was read shows trouble with {beside}. Another fault was found: {look.summary}"
+        return replace(look, verdict="inconclusive", summary=text, culprit="", severity=None, chain=(), fix=())
     possessed = tuple(_possessed(asked))
     if look.verdict == "cause_found" and possessed and not asked.question.asks("why", "trouble"):
         text = f"Nothing that was read shows the state of its {' and '.join(possessed)}."
         return replace(look, verdict="inconclusive", summary=text, culprit="", evidence=(), chain=(), fix=(), since="")
     return look
+
+
+def _beside(asked: Asked, look: FirstLook) -> str:
+    """Return what the question is about if the cause has nothing to do with it: memory, a disk or a setting."""
+    question, told = asked.question, " ".join((look.summary, *look.evidence, *look.notes, *look.chain))
+    kind = next((each for each in question.kinds if each in _SETTINGS), "")
+    if kind and kind not in told and question.asks("health") and question.symptoms <= _OF_SETTINGS:
+        return f"a {kind}"
+    if len(question.symptoms) != 1 or question.asks("negation", "health"):
+        return ""
+    (symptom,) = question.symptoms
+    words, shown = _AMOUNTS.get(symptom, (frozenset(), None))
+    asks = shown is not None and not words.isdisjoint(question.words)
+    return symptom if asks and shown is not None and shown.search(told) is None else ""
 
 
 def _is_of_kill(asked: Asked, look: FirstLook) -> bool:
