@@ -78,8 +78,8 @@ def ask_hard(names: Sequence[str], patience: float) -> int:
     if not names:
         SCORES.write_text(
             "# Scores of the hard set\n\nWritten by `python benchmarks/diagnosis.py --hard`, which asks the built-in "
-            "rules on a real cluster. The blind half was\nwritten before the rules. Its scenarios that blamed an innocent "
-            "object were moved to\ndevelopment on 2026-11-29.\n\n"
+            "rules on a real cluster. The blind half was\nwritten before the rules. Its scenarios that blamed an "
+            "innocent object were moved to\ndevelopment on 2026-11-29.\n\n"
             f"{datetime.now(UTC).date().isoformat()}:\n\n{table}\n",
             encoding="utf-8",
         )
