@@ -76,13 +76,21 @@ def text_map(value: JsonValue, *path: str) -> dict[str, str]:
     return {key: item for key, item in child(value, *path).items() if isinstance(item, str)}
 
 
+_FIRST_YEAR, _LAST_YEAR = 1, 9999
+
+
 def moment(written: str) -> float | None:
-    """Convert an RFC 3339 time to seconds since the epoch. Returns None for any other string."""
+    """Convert an RFC 3339 time to seconds since the epoch.
+
+    Returns None for any other string, and for times at the ends of the calendar, which other time zones cannot show.
+    """
     if not written:
         return None
     try:
         parsed = datetime.fromisoformat(written)
     except ValueError:
+        return None
+    if not _FIRST_YEAR < parsed.year < _LAST_YEAR:
         return None
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 

@@ -191,6 +191,10 @@ class RequestSender:
         client = await self._client(credentials)  # imports httpx in a thread
         import httpx
 
+        secret = credentials.authorization or ""
+        if not (secret.isascii() and secret.isprintable()):
+            why = "the token or password contains a line break or another character that HTTP does not allow"
+            raise self._access.unreachable(why, "correct it in the kubeconfig, or log in again")
         headers = {"Authorization": credentials.authorization} if credentials.authorization else {}
         if accept:
             headers["Accept"] = accept

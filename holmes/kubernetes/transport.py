@@ -149,6 +149,8 @@ def _why_and_advice(cause: BaseException) -> tuple[str, str]:
             return "the server's host name cannot be resolved", "check the address, DNS and the VPN"
         case ConnectionRefusedError():
             return "connection refused", "check that the cluster is running and that the address is correct"
+        case _ if type(cause).__name__ == "LocalProtocolError":  # its text quotes headers, which can be secrets
+            return "the request is not valid HTTP", "check the credentials and the address in the kubeconfig"
         case _:
             return str(cause) or type(cause).__name__, "check the network, the VPN and the address"
 

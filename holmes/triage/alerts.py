@@ -17,6 +17,7 @@ from holmes.triage.asked import Asked
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.blame import ONLY_LOGS
 from holmes.triage.causes import look_for_cause
+from holmes.triage.ledger import unread
 from holmes.triage.names import names_of
 from holmes.triage.periods import Period
 from holmes.triage.question import parse_question
@@ -169,6 +170,9 @@ def _fitting(look: FirstLook, name: str, *, idle: bool) -> FirstLook:
 def _outside(labels: Mapping[str, str], scan: ScanResult, name: str) -> FirstLook:
     subject = None if _is_probe(labels) else subject_of(labels)
     wanted = f"{subject.kind} {subject.namespace + '/' if subject.namespace else ''}{subject.name}" if subject else ""
+    if subject is not None and unread(scan.state, (subject.kind,), (subject.namespace,) if subject.namespace else ()):
+        text = f"Cannot determine whether {wanted}, the subject of `{name}`, exists: {subject.kind} could not be read."
+        return FirstLook(verdict="inconclusive", summary=text, taken_at=scan.report.taken_at)
     if wanted:
         text = f"{wanted}, the subject of `{name}`, does not exist in this cluster. It may have been deleted."
         return FirstLook(verdict="not_found", summary=text, taken_at=scan.report.taken_at)

@@ -52,7 +52,7 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
     doubtful = doubtful and not (_asks_about_now(asked.question) and _works(asked, named))
     if kept and waiting is None:
         return look_about(asked, named, "answered", f"{kept} No fault was found in {words}.")
-    if gaps and asked.state.reading.namespaces.isdisjoint((first.namespace,)):
+    if gaps:
         text = f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
     elif waiting is not None:
         text = _unready(asked, waiting)

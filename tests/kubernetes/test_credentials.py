@@ -96,6 +96,17 @@ async def test_a_server_signed_by_the_authority_is_trusted(
         assert (await client.probe()).version == "v1.34.4"
 
 
+@pytest.mark.parametrize("token", ["k8s-Qm9ydXNza\nWEyMDI0-plain", "schlüssel-plain", "a\x00plain"])
+async def test_a_token_that_http_does_not_allow_is_never_printed(
+    api: KubernetesApi, certificates: Certificates, tmp_path: Path, token: str
+) -> None:
+    environment = _environment(tmp_path, api, _trust(certificates), {"token": token})
+    async with await ClusterClient.connect(environment) as client:
+        with pytest.raises(ClusterUnreachable, match="another character that HTTP does not allow") as raised:
+            await client.probe()
+    assert "plain" not in str(raised.value)
+
+
 async def test_a_server_of_another_authority_is_refused_in_one_line(api: KubernetesApi, tmp_path: Path) -> None:
     environment = _environment(tmp_path, api, _trust(make_certificates()), {"token": "t0ken"})
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from holmes.kubernetes.cluster_state import Gap
 from holmes.triage.alerts import look_at_alerts
 from tests.triage.shop import shop
 
@@ -47,3 +50,12 @@ def test_a_healthy_subject_is_healthy() -> None:
 def test_an_object_that_does_not_exist_is_not_found() -> None:
     labels = {"alertname": "KubeDeploymentReplicasMismatch", "namespace": "shop", "deployment": "search"}
     assert look_at_alerts([labels], shop()).verdict == "not_found"
+
+
+def test_an_object_of_a_kind_that_was_not_read_may_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    scan = shop()
+    reading = replace(scan.state.reading, gaps=(Gap(kind="Deployment", why="forbidden"),))
+    monkeypatch.setattr(scan.state, "reading", reading)
+    labels = {"alertname": "KubeDeploymentReplicasMismatch", "namespace": "shop", "deployment": "search"}
+    found = look_at_alerts([labels], scan)
+    assert (found.verdict, "Deployment could not be read" in found.summary) == ("inconclusive", True)

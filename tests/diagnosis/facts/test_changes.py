@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holmes.diagnosis.facts.changes import recent_changes, template_differences
-from holmes.kubernetes.fields import written
+from holmes.kubernetes.fields import moment, written
 from holmes.values.findings import ObjectRef
 from tests.diagnosis.row_cases import NOW, state_of
 
@@ -194,3 +194,8 @@ def test_equal_and_odd_templates_do_not_differ() -> None:
     assert template_differences(template("w:1"), template("w:1")) == ()
     assert template_differences({}, {"spec": {"containers": "none"}})[0].new == "none"
     assert template_differences({"spec": None}, {"spec": {"containers": [None, {"name": 3}]}}) != ()
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+12:00", "9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00Z"])
+def test_a_time_at_the_end_of_the_calendar_is_no_time(text: str) -> None:
+    assert moment(text) is None
