@@ -71,12 +71,11 @@ def _beside(asked: Asked, look: FirstLook) -> str:
     kind = next((each for each in question.kinds if each in _SETTINGS), "")
     if kind and kind not in told and question.asks("health") and question.symptoms <= _OF_SETTINGS:
         return f"a {kind}"
-    if len(question.symptoms) != 1 or question.asks("negation", "health"):
+    symptom = next(iter(question.symptoms), "")
+    if len(question.symptoms) != 1 or symptom not in _AMOUNTS or question.asks("negation", "health"):
         return ""
-    (symptom,) = question.symptoms
-    words, shown = _AMOUNTS.get(symptom, (frozenset(), None))
-    asks = shown is not None and not words.isdisjoint(question.words)
-    return symptom if asks and shown is not None and shown.search(told) is None else ""
+    words, shown = _AMOUNTS[symptom]
+    return symptom if not words.isdisjoint(question.words) and shown.search(told) is None else ""
 
 
 def _is_of_kill(asked: Asked, look: FirstLook) -> bool:

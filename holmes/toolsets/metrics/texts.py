@@ -88,9 +88,9 @@ def _trend_text(trend: Trend, asked: TimeRange) -> str:
     return "; ".join(parts)
 
 
-def metrics_text(found: Sequence[Metric], total: int) -> str:
+def metrics_text(found: Sequence[Metric]) -> str:
     """List metrics with type and help, best match first."""
-    lines = [f"{_shown(min(len(found), _MOST_ROWS), total, 'matching metric', 'matching metrics')}"]
+    lines = [f"{_shown(min(len(found), _MOST_ROWS), len(found), 'matching metric', 'matching metrics')}"]
     for each in found[:_MOST_ROWS]:
         kind = " ".join(filter(None, (each.type, each.unit)))
         about = shortened(" ".join(each.help.split()), _HELP_CHARACTERS)
@@ -115,9 +115,9 @@ def values_text(label: str, values: Sequence[str]) -> str:
     return "\n".join([_shown(len(shown), len(values), f"value of {label}", f"values of {label}"), *shown])
 
 
-def rules_text(rules: Sequence[Rule], total: int) -> str:
+def rules_text(rules: Sequence[Rule]) -> str:
     """List rules, firing first, with their expression and their active alerts."""
-    lines = [_shown(min(len(rules), _MOST_ROWS), total, "rule", "rules")]
+    lines = [_shown(min(len(rules), _MOST_ROWS), len(rules), "rule", "rules")]
     for rule in rules[:_MOST_ROWS]:
         hold = f" for {rule.hold_seconds:g} s" if rule.hold_seconds else ""
         state = rule.state or "recording"
@@ -130,9 +130,9 @@ def rules_text(rules: Sequence[Rule], total: int) -> str:
     return "\n".join(lines)
 
 
-def targets_text(targets: Sequence[Target], total: int) -> str:
+def targets_text(targets: Sequence[Target]) -> str:
     """List scrape targets, those that are down first, with the error of the last scrape."""
-    lines = [_shown(min(len(targets), _MOST_ROWS), total, "scrape target", "scrape targets")]
+    lines = [_shown(min(len(targets), _MOST_ROWS), len(targets), "scrape target", "scrape targets")]
     for each in targets[:_MOST_ROWS]:
         error = f": {shortened(each.error, 200)}" if each.error else ""
         lines.append(f"{each.state}  {each.job} {each.instance}{error}")

@@ -103,7 +103,7 @@ async def _find(source: MetricsSource, arguments: JsonObject) -> str:
         known = tuple(each for each in known if each.name in named)
     words = text_argument(arguments, "words").lower().replace("_", " ").split()
     found = _best_matches(known, words)
-    return metrics_text(found, len(found)) if found else ""
+    return metrics_text(found) if found else ""
 
 
 def _best_matches(known: Sequence[Metric], words: Sequence[str]) -> list[Metric]:
@@ -220,7 +220,7 @@ async def _rules(source: MetricsSource, arguments: JsonObject) -> str:
         ),
         key=lambda each: (order.get(each.state, 2), not each.error, each.name),
     )
-    return rules_text(found, len(found)) if found else ""
+    return rules_text(found) if found else ""
 
 
 async def _targets(source: MetricsSource, arguments: JsonObject) -> str:
@@ -235,7 +235,7 @@ async def _targets(source: MetricsSource, arguments: JsonObject) -> str:
         ),
         key=lambda each: (each.state == "up", each.job, each.instance),
     )
-    return targets_text(found, len(found)) if found else ""
+    return targets_text(found) if found else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
