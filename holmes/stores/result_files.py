@@ -13,7 +13,7 @@ import re
 import stat
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from holmes.previews import readable_json
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 BLOBS_FOLDER: Final = "blobs"
 _NAME_CHARACTERS = 80
 _MOST_NUMBERED_NAMES = 9
+_LINK_TRIES = 20
 _WRITE_BYTES = 1 << 20
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _EXTENSIONS = {
@@ -72,7 +73,7 @@ def give_name(blob: Path, view: bytes | None, stem: str, media_type: str, made: 
     for path in _candidates(blob, _safe_name(stem), _EXTENSIONS.get(media_type, "bin")):
         try:
             if view is None:
-                os.link(blob, path)
+                _link(blob, path)
             else:
                 _write_private(path, view)
         except FileExistsError:
@@ -86,6 +87,17 @@ def give_name(blob: Path, view: bytes | None, stem: str, media_type: str, made: 
             made.append(path)
             return path
     return blob
+
+
+def _link(blob: Path, path: Path) -> None:
+    """Create the link `path` to `blob`. Raises `OSError`.
+
+    Tries again if the blob seems to be missing, because Linux reports this while another writer replaces the blob.
+    """
+    for _ in range(_LINK_TRIES):
+        with suppress(FileNotFoundError):
+            return os.link(blob, path)
+    return os.link(blob, path)
 
 
 def _candidates(blob: Path, stem: str, extension: str) -> Iterator[Path]:

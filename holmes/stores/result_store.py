@@ -111,11 +111,19 @@ class FileResultStore:
                 )
                 self._manifest.append(entry)
         except OSError as error:
-            for path in reversed(made):
-                with contextlib.suppress(OSError):
-                    path.unlink()
+            self._discard(made, digest)
             raise ResultStoreError(f"cannot store a result in {str(self._directory)!r}: {error.strerror}") from error
         return self._describe(entry)
+
+    def _discard(self, made: list[Path], digest: str) -> None:
+        """Delete the files of a failed call, except for a blob that another call has stored with the same content."""
+        if not made:
+            return
+        with contextlib.suppress(OSError), self._lock, self._held(shared=False, timeout_seconds=_WRITE_TIMEOUT_SECONDS):
+            shared = any(entry.sha256 == digest for entry in self._manifest.entries())
+            for path in reversed(made):
+                if not (shared and path.parent == self._blobs):
+                    path.unlink(missing_ok=True)
 
     def _free_id(self, digest: str) -> ResultId:
         """Return the shortest prefix of `digest`, at least 12 digits long, that was never the id of another result."""

@@ -236,6 +236,15 @@ def test_a_file_that_cannot_be_written_whole_leaves_nothing_behind(tmp_path: Pat
     ]
 
 
+@pytest.mark.row("N3")
+async def test_stores_that_write_the_same_content_at_once_all_succeed(tmp_path: Path) -> None:
+    for number in range(60):
+        stores = [FileResultStore(tmp_path / str(number)) for _ in range(4)]
+        ids = await asyncio.gather(*(put(store, b"same", f"c{index}") for index, store in enumerate(stores)))
+        assert len(set(ids)) == 1
+        assert (await stores[0].read(ids[0]))[0] == b"same"
+
+
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A folder on a file system of 64 KB."""

@@ -65,11 +65,14 @@ async def query(toolset: StoredResultsToolset, result_id: ResultId, expression: 
 
 
 def running_queries() -> list[psutil.Process]:
-    return [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if any("jq_program" in argument for argument in process.cmdline())
-    ]
+    return [process for process in psutil.Process().children(recursive=True) if _is_query(process)]
+
+
+def _is_query(process: psutil.Process) -> bool:
+    try:
+        return any("jq_program" in argument for argument in process.cmdline())
+    except psutil.NoSuchProcess:  # it ended, or it is a zombie of another test
+        return False
 
 
 @pytest.mark.row("N2", "T17")
