@@ -81,7 +81,8 @@ class AnswerReview:
         """
         found = next((text for text in map(_assistant_text, reversed(self._run.history)) if text), None)
         last_words = f" Last reply of the model: {found}" if found else ""
-        text = f"No answer within {max_steps} steps: increase --max-steps or ask a narrower question."
+        limit = f"{max_steps} step{'s' if max_steps > 1 else ''}"
+        text = f"No answer within {limit}: increase --max-steps or ask a narrower question."
         if step < max_steps:
             text = f"No answer after {step} steps: {_STUCK}. Use a larger model."
         return await self.stopped(StepLimitReached(text + last_words), step)

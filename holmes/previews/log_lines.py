@@ -143,6 +143,13 @@ def mask(text: str) -> str:
     return _REPEATED.sub("*", masked)
 
 
+def without_time(line: str) -> str:
+    """Return `line` without known prefixes and the time at its start."""
+    text = _bare_line(line)
+    stamp = _TIMESTAMP.match(text)
+    return text[stamp.end() :] if stamp else text
+
+
 def clock_of(line: str) -> str:
     """Return the time of day in `line`, or an empty string if the line contains no time."""
     match = _CLOCK.search(line[:200])

@@ -52,7 +52,10 @@ class TriageModel:
         """Do nothing, because no connection is open."""
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Return the call of the first look, the answer, or a summary if the loop requests one. Never fails."""
+        """Return the call of the first look, the answer, or a summary if the loop requests one.
+
+        Raises `ClusterUnreachable` if the first look could not read anything.
+        """
         step = await asyncio.to_thread(_next_step, request, details=self._details)
         for start in range(0, len(step.text), _DELTA_CHARACTERS):
             await emit(TextDelta(text=step.text[start : start + _DELTA_CHARACTERS]))

@@ -10,7 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.tools_utils.pointers import Pointer
 from holmes.kubernetes.kinds import KINDS
+from holmes.triage.pasted_texts import asked_text
 from holmes.values.expressions import expression
 from holmes.values.first_look import FIRST_LOOK_TOOL, look_from_yaml
 from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage, is_user_message
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
 
 _DEFAULT_NAMESPACE: Final = expression(r"^Default namespace: ([a-z0-9][a-z0-9-]{0,62})\.", re.MULTILINE)
-_FENCED: Final = expression(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _ALERT: Final = expression(r"^alert \d+ of \d+\n((?:  .*\n?)+)", re.MULTILINE)
 _NAME: Final = expression(r"^  name: (\".*\")$", re.MULTILINE)
 _LABELS: Final = expression(r"^  labels: (.*)$", re.MULTILINE)
@@ -45,7 +46,6 @@ _DETAILS: Final = ("details", "/details", "show details", "more details", "show 
 _MOST_EARLIER: Final = 4
 _MOST_EARLIER_CHARACTERS: Final = 300
 _MOST_ALERTS: Final = 5
-_MOST_QUESTION_CHARACTERS: Final = 6_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +99,13 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
         details, start = True, _question_position(messages[:start])
     message = messages[start] if 0 <= start < len(messages) else None
     text = message.text if isinstance(message, UserMessage) else ""
-    question = _FENCED.sub("\n", text).strip() or text
+    words = Pointer.parse(text).preview or text  # a long message is stored, and a notice with its ends replaces it
     looks = list(_looks(messages[:start])) if start > 0 else []
     own = list(_outcomes(messages[start + 1 :]))
     subject = next((look.look.subject for look in reversed(looks) if look.look.subject), ())
     subject = subject or (_mentioned(messages[:start]) if start > 0 else ())
     return Conversation(
-        question=question[:_MOST_QUESTION_CHARACTERS],
+        question=asked_text(words),
         alerts=tuple(_alerts(text))[:_MOST_ALERTS],
         look=next((each for each in reversed(own) if isinstance(each, SeenLook)), None),
         failure=next((each for each in reversed(own) if isinstance(each, str)), ""),
@@ -203,7 +203,7 @@ def _outcomes(messages: Sequence[Message]) -> Iterator[SeenLook | str]:
 
 def _outcome(text: str, label: re.Match[str] | None, *, failed: bool) -> SeenLook | str:
     if failed:
-        return " ".join(text.split())
+        return " ".join(text.removeprefix("Error: ").split())
     try:
         return SeenLook(look=look_from_yaml(text), text=text, result_id=label[1] if label else "")
     except ValueError as error:

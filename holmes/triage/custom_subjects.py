@@ -72,8 +72,10 @@ def _kind_at(question: Question, names: Names, index: int) -> Sighting | None:
     for length in range(min(_LONGEST, len(words) - index), 0, -1):
         phrase = words[index : index + length]
         kind, last = names.kinds.get("".join(phrase), ""), index + length - 1
+        if not kind and length > 1:
+            continue
         known = any(each.first <= last and index <= each.last for each in question.found)
-        if not kind and length == 1 and not known:
+        if not kind and not known:
             kind = _abbreviated(words, index) or _by_ending(question, names, index) or _of_compound(words[index], names)
         if any(word in (term.key, term.value) for term in question.labels for word in phrase):
             continue

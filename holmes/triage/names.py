@@ -89,6 +89,7 @@ class Names:
             if text(subject, "kind") in ("User", "Group")
         }
         self.namespaces = {each.name for each in state.of("Namespace")} | {each.namespace for each in state.of("Pod")}
+        self.namespaces.discard("")  # a Pod of a recording may lack its namespace
 
     @property
     def state(self) -> ClusterState:

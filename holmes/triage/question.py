@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.bounds import comparisons_in, with_bounds_first
 from holmes.triage.complaints import about_trouble, asides, complains
 from holmes.triage.homographs import without_homographs
 from holmes.triage.occasions import is_occasion
+from holmes.triage.pasted_texts import asked_text
 from holmes.triage.periods import period_of
 from holmes.triage.points import length_expression, seconds_of
 from holmes.triage.told_values import PREFIXED, node_ports, versions_in
@@ -27,9 +29,6 @@ if TYPE_CHECKING:
     from holmes.triage.periods import Period
     from holmes.triage.vocabulary import Sighting
 
-MAX_HEAD_CHARACTERS: Final = 4_000
-MAX_TAIL_CHARACTERS: Final = 2_000
-_FENCED: Final = expression(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _URL: Final = expression(r"\b[a-z][a-z0-9+.-]{1,12}://[^\s'\"<>`)]{1,400}")
 _ADDRESS: Final = expression(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?::(\d{1,5}))?(?![\w.])")
 _QUOTED: Final = expression(
@@ -104,7 +103,7 @@ class LabelTerm:
         return f"{self.key}{'!=' if self.negated else '='}{self.value}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Question:
     """A parsed question.
 
@@ -145,17 +144,17 @@ class Question:
         """Return whether the question contains a phrase of one of the concepts."""
         return any(each.sense == "concept" and each.name in concepts for each in self.found)
 
-    @property
+    @cached_property
     def data(self) -> tuple[str, ...]:
         """The addresses, and the versions if the question is about the kubelet or the version of nodes."""
         return (*self.addresses, *versions_in(self.words, self.text, nodes="Node" in self.kinds))
 
-    @property
+    @cached_property
     def prefixes(self) -> tuple[str, ...]:
         """The beginnings that names must have: `kube-` in "namespaces that start with kube-"."""
         return tuple(match[1].rstrip("*") for match in PREFIXED.finditer(self.text))
 
-    @property
+    @cached_property
     def prefix_words(self) -> frozenset[str]:
         """The words of the conditions on the beginnings of names."""
         return frozenset(word for match in PREFIXED.finditer(self.text) for word in words_of(match[0]))
@@ -175,17 +174,17 @@ class Question:
         """The states in the question, for example `pending`, in order."""
         return tuple(dict.fromkeys(each.name for each in self.found if each.sense == "state"))
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[str, ...]:
         """The kinds in the question, in order."""
         return tuple(dict.fromkeys(each.name for each in self.found if each.sense == "kind"))
 
-    @property
+    @cached_property
     def quoted_names(self) -> frozenset[str]:
         """The quoted text that can be a name. Names of objects are in lower case: «RAS» cites a person."""
         return frozenset(each.lower() for each in self.quoted if each == each.lower() or f"`{each}`" in self.written)
 
-    @property
+    @cached_property
     def tickets(self) -> frozenset[str]:
         """The numbers of tickets and changes, which name no object."""
         return frozenset((each["id"] or each["named"]).lower() for each in _TICKET.finditer(self.written))
@@ -199,7 +198,7 @@ class Question:
 
 def parse_question(text: str) -> Question:
     text = _LIST_MARK.sub(" ", text)
-    shown = _both_ends(_FENCED.sub("\n", text) if _FENCED.sub("\n", text).strip() else text)
+    shown = asked_text(text)
     lowered = " ".join(folded(shown.replace("...", "…")).split())
     lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
     lowered = with_bounds_first(lowered)
@@ -297,12 +296,6 @@ def _without(words: tuple[str, ...], phrases: Sequence[tuple[str, ...]]) -> tupl
             if words[start : start + len(phrase)] == phrase:
                 kept[start : start + len(phrase)] = [""] * len(phrase)
     return tuple(kept)
-
-
-def _both_ends(text: str) -> str:
-    if len(text) <= MAX_HEAD_CHARACTERS + MAX_TAIL_CHARACTERS:
-        return text
-    return f"{text[:MAX_HEAD_CHARACTERS]}\n{text[-MAX_TAIL_CHARACTERS:]}"
 
 
 def _host(url: str) -> str:

@@ -7,10 +7,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.answers import NO_LLM, answer_text
+from holmes.triage.answers import answer_text
 from holmes.triage.conversation import read_conversation
-from holmes.triage.markdown import plain, sentence
+from holmes.triage.markdown import plain
 from holmes.triage.summary import summarise, summary_request_of
+from holmes.values.errors import ClusterUnreachable
 from holmes.values.first_look import FIRST_LOOK_TOOL
 from holmes.values.messages import ToolCall, ToolCallId
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from holmes.values.model import ModelRequest
 
 _NO_TOOL: Final = (
-    "**Not investigated**: the toolset `kubernetes/diagnosis` is not available, so the cluster was not read. "
-    "`holmes toolset list` shows which toolsets are unavailable and why."
+    "The cluster was not read, because the toolset `kubernetes/diagnosis` is not available; "
+    "`holmes toolset list` shows why."
 )
 
 
@@ -36,7 +37,11 @@ class Step:
 
 
 def next_step(request: ModelRequest, *, details: bool = False) -> Step:
-    """Return a summary if the loop requests one, otherwise the call of the first look or the answer."""
+    """Return a summary if the loop requests one, otherwise the call of the first look or the answer.
+
+    Raises `ClusterUnreachable` if nothing could be read, because no answer is possible then. The text is empty if a
+    call is necessary and the loop allows none.
+    """
     wanted = summary_request_of(request)
     if wanted is not None:
         return Step(text=summarise(wanted))
@@ -44,10 +49,11 @@ def next_step(request: ModelRequest, *, details: bool = False) -> Step:
     if conversation.look is not None:
         return Step(text=answer_text(conversation.look, details=details or conversation.details))
     if conversation.failure:
-        reason = sentence(plain(conversation.failure, 400))
-        return Step(text=f"**Cause not found**: the cluster could not be read: {reason}\n\n{NO_LLM}")
-    if request.tool_choice == "none" or not any(tool.name == FIRST_LOOK_TOOL for tool in request.tools):
-        return Step(text=f"{_NO_TOOL}\n\n{NO_LLM}")
+        raise ClusterUnreachable(plain(conversation.failure, 400))
+    if not any(tool.name == FIRST_LOOK_TOOL for tool in request.tools):
+        raise ClusterUnreachable(_NO_TOOL)
+    if request.tool_choice == "none":
+        return Step()
     return Step(calls=(_first_look_call(conversation, request.messages),))
 
 

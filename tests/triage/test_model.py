@@ -2,69 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.toolsets.kubernetes_diagnosis.toolset import FIRST_LOOK
 from holmes.triage import TriageModel
 from holmes.triage.answers import answer_text
 from holmes.triage.conversation import SeenLook, read_conversation
-from holmes.triage.looks import LookRequest, take_first_look
 from holmes.triage.verdicts import judge_answer
-from holmes.values.events import AnswerFinished, RunFailed, ToolCallStarted
+from holmes.values.events import RunFailed
 from holmes.values.first_look import FirstLook, Table, look_from_yaml, look_to_yaml
-from holmes.values.messages import AssistantMessage, SystemMessage, user_text
-from holmes.values.tools import ToolResult
+from holmes.values.messages import AssistantMessage, user_text
 from tests.support.investigations import build_loop, events_of
 from tests.support.result_stores import MemoryStore
-from tests.triage.shop import look, shop
+from tests.triage.shop import look
+from tests.triage.shop_toolset import SYSTEM, ShopToolset, ask
 
 if TYPE_CHECKING:
-    from holmes.values.json_types import JsonObject
-    from holmes.values.messages import Message
-    from holmes.values.tools import Tool, ToolInvocation
-
-SYSTEM = SystemMessage(text="You are Holmes.\nDefault namespace: shop.")
-
-
-@dataclass(slots=True)
-class ShopToolset:
-    """The tool of the first look over the compact shop. `error` is its error message, if it fails."""
-
-    error: str = ""
-    name: str = "kubernetes/diagnosis"
-    instructions: str = ""
-    tools: tuple[Tool, ...] = (FIRST_LOOK,)
-    seen: list[JsonObject] = field(default_factory=list)
-
-    def describe(self, invocation: ToolInvocation) -> str:
-        return invocation.tool.name
-
-    async def call(self, invocation: ToolInvocation) -> ToolResult:
-        self.seen.append(invocation.arguments)
-        if self.error:
-            return ToolResult(status="error", error=self.error)
-        request = LookRequest.of(invocation.arguments, str(invocation.arguments.get("namespace") or ""))
-        return ToolResult(status="success", data=look_to_yaml(take_first_look(request, shop())))
-
-
-async def ask(
-    toolset: ShopToolset, *questions: str, earlier: tuple[Message, ...] = (SYSTEM,)
-) -> tuple[AnswerFinished, ...]:
-    """Ask the questions in one conversation through the real loop."""
-    loop = build_loop([TriageModel()], [toolset] if toolset.tools else [], store=MemoryStore(), max_steps=5)
-    messages = earlier
-    answers: list[AnswerFinished] = []
-    for question in questions:
-        events = await events_of(loop, (*messages, user_text(question)))
-        assert not [event for event in events if isinstance(event, RunFailed)]
-        started = [event.call.id for event in events if isinstance(event, ToolCallStarted)]
-        assert len(set(started)) == len(started)
-        answers += (event for event in events if isinstance(event, AnswerFinished))
-        messages = answers[-1].messages
-    return tuple(answers)
+    pass
 
 
 async def test_the_answer_needs_one_call_and_cites_it() -> None:
@@ -96,15 +51,20 @@ async def test_details_show_what_the_short_answer_omits() -> None:
     assert "**Other incidents**" in details.text
 
 
-async def test_an_unreadable_cluster_is_no_verdict_about_it() -> None:
-    (answer,) = await ask(ShopToolset(error="Cannot reach the cluster: connection refused"), "why is checkout failing?")
-    assert answer.text.startswith("**Cause not found**: the cluster could not be read")
-    assert judge_answer(answer.text, answer.messages, built_in=True).kind == "inconclusive"
-
-
-async def test_without_the_toolset_nothing_is_investigated() -> None:
-    (answer,) = await ask(ShopToolset(tools=()), "why is checkout failing?")
-    assert "toolset `kubernetes/diagnosis` is not available" in answer.text
+@pytest.mark.parametrize(
+    ("toolset", "error"),
+    [
+        (ShopToolset(error="Cannot reach the cluster: connection refused"), "Cannot reach the cluster: connection ref"),
+        (ShopToolset(tools=()), "toolset `kubernetes/diagnosis` is not available"),
+    ],
+)
+async def test_without_anything_read_the_run_fails_as_for_an_unreachable_cluster(
+    toolset: ShopToolset, error: str
+) -> None:
+    loop = build_loop([TriageModel()], [toolset] if toolset.tools else [], store=MemoryStore(), max_steps=5)
+    *_, failed = await events_of(loop, (SYSTEM, user_text("why is checkout failing?")))
+    assert isinstance(failed, RunFailed)
+    assert (failed.exit_code, error in failed.error) == (3, True)
 
 
 async def test_the_verdict_of_the_rules_is_that_of_the_look() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.triage.question import MAX_HEAD_CHARACTERS, MAX_TAIL_CHARACTERS, parse_question, states_health
+from holmes.triage.pasted_texts import MAX_HEAD_CHARACTERS, MAX_TAIL_CHARACTERS
+from holmes.triage.question import parse_question, states_health
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from holmes.values.tools import ToolResult
 from tests.support.investigations import build_loop, events_of
 from tests.support.result_stores import MemoryStore
 from tests.support.toolsets import FunctionToolset, tool
-from tests.triage.test_model import SYSTEM, ShopToolset
+from tests.triage.shop_toolset import SYSTEM, ShopToolset
 
 if TYPE_CHECKING:
     from holmes.values.messages import Message

@@ -18,7 +18,7 @@ from holmes.values.model import ModelRequest
 from tests.core.truncation.summaries import COUNTER, FACTS, PLANTED, TASK, context_for, history_of
 from tests.support.conversations import png, wild_histories
 from tests.support.counting_model import CountingModel
-from tests.triage.test_model import SYSTEM, ShopToolset, ask
+from tests.triage.shop_toolset import SYSTEM, ShopToolset, ask
 
 if TYPE_CHECKING:
     from holmes.values.messages import Message
