@@ -36,8 +36,16 @@ _OWN_LABELS: Final = (
     ("persistentvolumeclaim", "PersistentVolumeClaim"),
     ("poddisruptionbudget", "PodDisruptionBudget"),
     ("ingress", "Ingress"),
+    ("resourcequota", "ResourceQuota"),
+    ("replicationcontroller", "ReplicationController"),
+    ("networkpolicy", "NetworkPolicy"),
+    ("persistentvolume", "PersistentVolume"),
+    ("storageclass", "StorageClass"),
+    ("configmap", "ConfigMap"),
+    ("secret", "Secret"),
 )
 """Labels that always identify the measured object and its kind, most reliable first."""
+_OF_THE_CLUSTER: Final = frozenset({"PersistentVolume", "StorageClass"})
 _WORKLOAD_TYPES: Final = {kind.lower(): kind for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")}
 _RUN_PODS: Final = frozenset({"Pod", "ReplicaSet", *_WORKLOAD_TYPES.values()})
 _NODE_LABELS: Final = ("node", "nodename", "kubernetes_node")
@@ -78,7 +86,8 @@ def subject_of(labels: Mapping[str, str]) -> Subject | None:
     namespace = _namespace(measured)
     for label, kind in _OWN_LABELS:
         if label in measured and _NAME.fullmatch(name := measured[label]):
-            return Subject(kind=kind, name=name, namespace=namespace, workload=_owner(kind, name))
+            place = "" if kind in _OF_THE_CLUSTER else namespace  # then it is that of the exporter
+            return Subject(kind=kind, name=name, namespace=place, workload=_owner(kind, name))
     kind = _WORKLOAD_TYPES.get(labels.get("workload_type", "").lower(), "")
     if kind and _NAME.fullmatch(name := labels.get("workload", "")):
         return Subject(kind=kind, name=name, namespace=namespace, workload=name)

@@ -21,7 +21,7 @@ from holmes.triage.connections import connections
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -34,16 +34,34 @@ _YOUNG: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "Rep
 
 
 def judged_at_once(asked: Asked) -> Asked:
-    """Add the incidents of young objects that the subject needs. Incidents about objects that are being made go."""
+    """Add the incidents of young objects that the subject needs. Incidents about objects that are being made go.
+
+    A symptom goes, too, if what young objects show explains it.
+    """
     known = [each for each in asked.report.incidents if not _may_end_by_itself(asked.state, each)]
     if _is_young(asked):
         run = run_rules(all_rules(), asked.state.without_grace())
         own, ids = {each.ref for each in asked.subject.objects}, {each.id for each in asked.report.incidents}
-        new = (each for each in incidents_of(run.findings, asked.state) if each.id not in ids)
-        known += (each for each in new if _is_definite(asked.state, each, own))
+        found = incidents_of(run.findings, asked.state)
+        explained = _explained([each for each in known if each.findings[0].role == "symptom"], found, asked.state)
+        new = {each.id: each for each in explained.values()}
+        new |= {each.id: each for each in found if each.id not in ids and _is_definite(asked.state, each, own)}
+        known = [each for each in known if each.id not in explained and each.id not in new] + [*new.values()]
     if any(are_starting(asked.state, each) for each in asked.subject.objects):
         known = [each for each in known if each.severity != "info"]  # what is only odd does not explain a start
     return replace(asked, report=replace(asked.report, incidents=tuple(known)))
+
+
+def _explained(symptoms: Sequence[Incident], found: Sequence[Incident], state: ClusterState) -> dict[str, Incident]:
+    """Return, by the id of a symptom, the incident of `found` with a cause that explains it."""
+    causes = {
+        (symptom.rule_id, symptom.subject): each
+        for each in found
+        if each.findings[0].role == "cause" and not _may_end_by_itself(state, each)
+        for symptom in each.symptoms
+    }
+    keys = {each.id: (each.rule_id, each.findings[0].subject) for each in symptoms}
+    return {id_: causes[key] for id_, key in keys.items() if key in causes}
 
 
 def _is_young(asked: Asked) -> bool:

@@ -50,7 +50,7 @@ class AnswerScore:
 def judge_answer(scenario: Scenario, places: Places, look: FirstLook, text: str) -> AnswerScore:
     """Judge the answer `text`, which was formatted from `look`."""
     expected = scenario.header.expected
-    blamed = _object(look.culprit) if look.verdict == "cause_found" else None
+    blamed = blamed_object(look.culprit) if look.verdict == "cause_found" else None
     named = [each for each in expected if blamed is not None and _is_one_of(each.culprit, blamed, places)]
     first, *rest = text.split("\n\n", 1)
     top1 = any(_says(each, first, places) for each in named)
@@ -81,7 +81,7 @@ def half_of(scenario: Scenario) -> Half:
     return "blind" if scenario.header.blind else "development"
 
 
-def _object(words: str) -> ObjectRef:
+def blamed_object(words: str) -> ObjectRef:
     """Read `Kind namespace/name` or `Kind name`."""
     kind, _, path = words.partition(" ")
     namespace, _, name = path.rpartition("/")
