@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import yaml
 
+from holmes.input_files import read_input_file
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
@@ -65,8 +67,7 @@ def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
     Raises `UnreadableFile` if it cannot be read, and `YamlError` if it is not valid YAML.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_input_file(path, MAX_BYTES)
     except FileNotFoundError as error:
         raise UnreadableFile(f"{path}: file not found") from error
     except (OSError, ValueError) as error:  # ValueError: the path contains NUL

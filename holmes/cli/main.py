@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import sys
 from pathlib import Path
@@ -147,10 +148,45 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(completion_class(root, {}, "holmes", "_HOLMES_COMPLETE").source())
 
 
+class Messages(io.TextIOWrapper):
+    """Standard error. If it cannot be written, for example because the disk is full, the messages are dropped.
+
+    So the result on standard output and the exit code stay right.
+    """
+
+    def __init__(self, descriptor: int, encoding: str) -> None:
+        super().__init__(
+            open(descriptor, "wb", closefd=False),  # noqa: SIM115  this stream stays open until the end
+            encoding=encoding,
+            errors="backslashreplace",
+            line_buffering=True,
+        )
+
+    def write(self, text: str, /) -> int:
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            _silence(self.fileno())
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except BrokenPipeError:
+            raise
+        except OSError:
+            _silence(self.fileno())
+            super().flush()
+
+
 def main() -> None:
     """Run the command line of this process, and exit with its code."""
     state = CommandLineState()
     mask_errors(_mask_early)
+    if sys.stderr is not None:
+        sys.stderr = Messages(sys.stderr.fileno(), sys.stderr.encoding)
     try:
         code = cli.main(prog_name="holmes", standalone_mode=False, obj=state)
         _flush_streams()

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
+import shlex
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis import rules
 from holmes.diagnosis.facts.fixes import kept_steps
 from holmes.diagnosis.rule import Rule
-from holmes.kubernetes.fields import written
+from holmes.kubernetes.cluster_state import once_per_state
+from holmes.kubernetes.fields import text, written
 from holmes.values.errors import ConfigError
+from holmes.values.expressions import expression
 from holmes.values.findings import SEVERITIES, Finding
 
 if TYPE_CHECKING:
@@ -82,12 +86,43 @@ def _finding(rule: Rule, fault: Fault, state: ClusterState) -> Finding:
         culprit=fault.culprit or workload_ref(fault.subject, state),
         cause=" ".join(fault.cause.split()),
         evidence=tuple(dict.fromkeys(fault.evidence)),
-        next_check=fault.next_check,
+        next_check=_shell_safe(fault, state),
         role=fault.role,
         because=tuple(dict.fromkeys(fault.because)),
         since=written(fault.since) if fault.since else "",
         fix=kept_steps(fault.fix, state),
     )
+
+
+_PLAIN_WORD: Final = r"[\w.,:/=@%+-]"
+_PLAIN_NAME: Final = expression(rf"{_PLAIN_WORD}*")
+_PLAIN_COMMAND: Final = expression(rf"(?:{_PLAIN_WORD}| |'[^'\n]*'|\"'\"| \| grep -)*")
+"""A command without characters that a shell interprets, except in quotes and in the pipes that rules write."""
+
+
+def _shell_safe(fault: Fault, state: ClusterState) -> str:
+    """Return the command of a fault with quoted names, or an empty text if it is still not safe to paste.
+
+    The API server accepts only plain names, but a recording and a field of a custom resource can contain any text.
+    """
+    command = fault.next_check
+    refs = (fault.subject, fault.culprit or fault.subject, *fault.because, *(each.object for each in fault.evidence))
+    names = {name for ref in refs for name in (ref.name, ref.namespace) if not _PLAIN_NAME.fullmatch(name)}
+    if not _PLAIN_COMMAND.fullmatch(command):
+        names.update(_odd_names(state))
+    for name in sorted(names, key=len, reverse=True):
+        command = re.sub(rf"(?<![^\s/=]){re.escape(name)}(?!\S)", lambda match: shlex.quote(match[0]), command)
+    return command if _PLAIN_COMMAND.fullmatch(command) else ""
+
+
+@once_per_state
+def _odd_names(state: ClusterState) -> frozenset[str]:
+    """Return the names of objects and containers that a shell would interpret."""
+    names = set()
+    for each in (each for kind in state.kinds for each in state.of(kind)):
+        containers = (*each.children("spec", "containers"), *each.children("spec", "initContainers"))
+        names |= {each.name, each.namespace, *(text(one, "name") for one in containers)}
+    return frozenset(name for name in names if not _PLAIN_NAME.fullmatch(name))
 
 
 def workload_ref(ref: ObjectRef, state: ClusterState) -> ObjectRef:

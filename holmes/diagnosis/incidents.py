@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import workload_ref
 from holmes.diagnosis.facts.changes import all_changes, recent_changes
+from holmes.diagnosis.facts.chaos import CHAOS_GROUPS
 from holmes.diagnosis.facts.fixes import kept_steps, rolled_back
-from holmes.diagnosis.facts.producers import CHAOS_GROUPS, all_producers
+from holmes.diagnosis.facts.producers import all_producers
 from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.diagnosis.rule_ids import DECISIVE_RULES, FORESEEN_RULES, GENERIC_RULES
 from holmes.kubernetes.fields import boolean, moment

@@ -57,6 +57,13 @@ def in_scope(incident: Incident, state: ClusterState, namespaces: Sequence[str],
     return not wanted.resource or any(_is_named(ref, wanted.resource) for ref in refs)
 
 
+def at_least(severity: Severity, report: DiagnosisReport) -> DiagnosisReport:
+    """Return the report with only the incidents of this severity or higher."""
+    lowest = SEVERITIES.index(severity)
+    kept = tuple(each for each in report.incidents if SEVERITIES.index(each.severity) <= lowest)
+    return replace(report, incidents=kept)
+
+
 def _involved(incident: Incident) -> tuple[ObjectRef, ...]:
     refs = [incident.culprit, *incident.affected]
     for finding in (*incident.findings, *incident.symptoms):

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import time
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.counts import checked_kinds, objects_in_scope, too_young
 from holmes.diagnosis.engine import chosen_rules, merged_findings, workload_ref
 from holmes.diagnosis.facts.custom_table import known_kinds
 from holmes.diagnosis.facts.typos import hint
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.reports import IncidentFilter, in_scope
 from holmes.kubernetes.fields import written
-from holmes.kubernetes.kinds import WORKLOADS
 from holmes.kubernetes.log_reader import LogLimits, read_logs
 from holmes.kubernetes.scope import within
 from holmes.kubernetes.state_reader import ReadLimits, Rights, StateReader
 from holmes.values.errors import ConfigError
-from holmes.values.findings import SEVERITIES, DiagnosisReport, KindCount, NotChecked, ScanCost
+from holmes.values.findings import SEVERITIES, DiagnosisReport, NotChecked, ScanCost
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,9 +37,12 @@ if TYPE_CHECKING:
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.cluster_state import ClusterState, Gap, GapCategory, LogKey
     from holmes.kubernetes.state_reader import Progress
-    from holmes.values.findings import Finding, Incident, ObjectRef
+    from holmes.values.findings import Finding, ObjectRef
+
+_log = logging.getLogger(__name__)
 
 _MOST_KINDS: Final = 24
+_LONGEST_ERROR: Final = 200
 _MANY_GAPS: Final = 3
 """If more than this number of kinds in a namespace could not be read for the same reason, one line lists them all."""
 
@@ -45,12 +50,6 @@ LOG_ROUNDS: Final = 2
 """The logs of the first round name objects, whose logs are read in the second round."""
 ANSWER_LOGS: Final = LogLimits(logs=40, lines=2_000, bytes=512 * 1024)
 """The logs for one answer. They reach further back than those of a scan, to the healthy time before a fault."""
-
-_COUNTED: Final = (
-    "Namespace", "Node", *WORKLOADS[:-1], "Pod", "Service", "Ingress", "PersistentVolumeClaim",
-    "HorizontalPodAutoscaler",
-)  # fmt: skip
-"""Built-in kinds for which the report contains the number of objects. Custom resources are also counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +91,16 @@ class ScanResult:
         if not namespaces or namespaces == self.report.namespaces:
             return self
         _require_namespaces(self.state, namespaces)
-        state, logs = self.state, [each for each in self.report.not_checked if not each.kinds]
+        state, others = self.state, [each for each in self.report.not_checked if not each.kinds]
         kept = tuple(each for each in self.report.incidents if in_scope(each, state, namespaces, IncidentFilter()))
         report = replace(
             self.report,
             namespaces=namespaces,
             incidents=kept,
-            checked=_checked(state, kept, namespaces),
-            not_checked=_not_checked(chosen_rules(()), state, logs, namespaces),
+            checked=checked_kinds(state, kept, namespaces),
+            objects=objects_in_scope(state, namespaces),
+            too_young=too_young(state, kept, namespaces),
+            not_checked=_not_checked(chosen_rules(()), state, others, namespaces),
         )
         return replace(self, report=report)
 
@@ -176,8 +177,10 @@ def result_of(
         namespaces=request.namespaces,
         resource=request.wanted.resource,
         incidents=tuple(each for each in incidents if in_scope(each, state, request.namespaces, request.wanted)),
-        checked=_checked(state, incidents, request.namespaces),
-        not_checked=_not_checked(rules, state, unread),
+        checked=checked_kinds(state, incidents, request.namespaces),
+        not_checked=_not_checked(rules, state, (*unread, *run.failed)),
+        objects=objects_in_scope(state, request.namespaces),
+        too_young=too_young(state, incidents, request.namespaces),
         rules_run=len(rules),
         cost=cost,
     )
@@ -224,11 +227,13 @@ class RuleRun:
     """The findings of each rule, and the logs that can add detail to the findings, the most useful logs first.
 
     `log_readers` contains the ids of the rules that use logs. Only their findings can change after logs are read.
+    `failed` contains the rules that raised an error, which have no findings.
     """
 
     by_rule: dict[str, tuple[Finding, ...]]
     wanted_logs: tuple[LogKey, ...]
     log_readers: frozenset[str]
+    failed: tuple[NotChecked, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -240,14 +245,19 @@ def run_rules(rules: Sequence[Rule], state: ClusterState, earlier: RuleRun | Non
     by_rule: dict[str, tuple[Finding, ...]] = {}
     wanted: list[tuple[int, int, str, str, LogKey]] = []
     readers: set[str] = set()
+    failed: list[NotChecked] = []
     for rule in rules:
         if earlier is not None and rule.id not in earlier.log_readers:
             by_rule[rule.id] = earlier.by_rule[rule.id]
+            failed += (each for each in earlier.failed if rule.id in each.rules)
             continue
         questions = state.log_questions
-        faults = tuple(rule.check(state))
-        by_rule[rule.id] = merged_findings(rule, faults, state)
-        wanted += _wanted_logs(rule, faults, state)
+        try:
+            by_rule[rule.id], asked = _run_rule(rule, state)
+            wanted += asked
+        except Exception as error:  # noqa: BLE001  a bug in one rule must not cost the findings of the others
+            by_rule[rule.id] = ()
+            failed.append(_failure(rule, error))
         if state.log_questions != questions:
             readers.add(rule.id)
     wanted.sort(key=lambda each: each[:4])
@@ -255,7 +265,22 @@ def run_rules(rules: Sequence[Rule], state: ClusterState, earlier: RuleRun | Non
         by_rule=by_rule,
         wanted_logs=tuple(dict.fromkeys(key for *_, key in wanted)),
         log_readers=frozenset(readers),
+        failed=tuple(failed),
     )
+
+
+def _run_rule(
+    rule: Rule, state: ClusterState
+) -> tuple[tuple[Finding, ...], tuple[tuple[int, int, str, str, LogKey], ...]]:
+    """Return the findings of a rule, and the logs that it requests with their sort keys."""
+    faults = tuple(rule.check(state))
+    return merged_findings(rule, faults, state), tuple(_wanted_logs(rule, faults, state))
+
+
+def _failure(rule: Rule, error: Exception) -> NotChecked:
+    _log.debug("rule %s failed", rule.id, exc_info=error)
+    why = shortened(" ".join(f"the rule failed: {type(error).__name__}: {error}".split()), _LONGEST_ERROR)
+    return NotChecked(what=f"rule {rule.id} ({rule.row.title})", why=why, rules=(rule.id,))
 
 
 def _wanted_logs(
@@ -282,29 +307,10 @@ def _require_namespaces(state: ClusterState, namespaces: Iterable[str]) -> None:
             raise ConfigError(message)
 
 
-def _checked(state: ClusterState, incidents: Sequence[Incident], namespaces: Sequence[str]) -> tuple[KindCount, ...]:
-    affected = {
-        ref
-        for incident in incidents
-        if incident.severity != "info"
-        for ref in (incident.culprit, *incident.affected, *(each.subject for each in incident.findings))
-    }
-    pods = sum(incident.affected_pods for incident in incidents if incident.severity != "info")
-    counts = []
-    for kind in (*_COUNTED, *(kind for kind in state.kinds if "." in kind)):
-        if kind == "Namespace" and namespaces:
-            continue
-        objects = [each for each in state.of(kind) if not namespaces or each.namespace in {"", *namespaces}]
-        if objects:
-            hit = pods if kind == "Pod" else sum(each.ref in affected for each in objects)
-            counts.append(KindCount(kind=kind.partition(".")[0], total=len(objects), affected=min(hit, len(objects))))
-    return tuple(counts)
-
-
 def _not_checked(
-    rules: Sequence[Rule], state: ClusterState, unread_logs: Sequence[NotChecked], namespaces: Sequence[str] = ()
+    rules: Sequence[Rule], state: ClusterState, others: Sequence[NotChecked], namespaces: Sequence[str] = ()
 ) -> tuple[NotChecked, ...]:
-    """Return the kinds and logs that could not be read, with the rules that need them.
+    """Return the kinds that could not be read, with the rules that need them, and `others`: logs and failed rules.
 
     `namespaces` selects the gaps that concern some namespaces of a scan of the whole cluster.
     """
@@ -319,7 +325,7 @@ def _not_checked(
             kinds = [gap.kind for gap in same]
             ids = tuple(rule.id for rule in rules if set(kinds) & set(rule.row.needed_kinds))
             found.append(NotChecked(what=f"{_named(kinds)}{place}", why=same[0].why, rules=ids, kinds=tuple(kinds)))
-    return (*found, *unread_logs)
+    return (*found, *others)
 
 
 def _place(gap: Gap) -> str:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 from holmes.kubernetes.credentials import ClusterLogin
 from holmes.kubernetes.errors import Forbidden, Gone, Throttled
-from holmes.kubernetes.fields import child, children, integer, text
+from holmes.kubernetes.fields import text
+from holmes.kubernetes.list_page import ListPage, PageGuard
 from holmes.kubernetes.scope import refuse_outside, scope_of
 from holmes.kubernetes.sender import ClientLimits, RequestSender
 from holmes.values.errors import ToolError
@@ -143,7 +144,8 @@ class ClusterClient:
     async def list(self, path: str, params: Mapping[str, str] | None = None, *, limit: int = 5_000) -> ObjectList:
         """Read up to `limit` objects in pages.
 
-        If the list expires between two pages, the client reads it again once.
+        If the list expires between two pages, the client reads it again once. Raises the same errors as `get()`, and
+        `ToolError` if the response is not a list of these objects or the list does not end.
         """
         try:
             return await self._pages(path, params or {}, limit)
@@ -198,16 +200,17 @@ class ClusterClient:
 
     async def _pages(self, path: str, params: Mapping[str, str], limit: int) -> ObjectList:
         items: list[JsonObject] = []
-        token, remaining = "", None
+        guard, position = PageGuard(path), dict[str, str]()
         while True:
             page_size = min(self._limits.page_size, limit - len(items))
-            position = {"continue": token} if token else {}
-            page = await self.get(path, {**params, "limit": str(page_size), **position})
-            items.extend(children(page, "items"))
-            metadata = child(page, "metadata")
-            token, remaining = text(metadata, "continue"), integer(metadata, "remainingItemCount") or None
-            if not token or len(items) >= limit:
-                return ObjectList(items=tuple(items[:limit]), complete=not token, remaining=remaining)
+            page = ListPage.of(path, await self.get(path, {**params, "limit": str(page_size), **position}))
+            items.extend(page.items)
+            fault = page.fault or ("" if len(items) >= limit else guard.fault_after(page, len(items)))
+            if fault:
+                raise ToolError(f"{fault}; check the address of the server and any proxy in front of it")
+            if not page.token or len(items) >= limit:
+                return ObjectList(items=tuple(items[:limit]), complete=not page.token, remaining=page.remaining)
+            position = {"continue": page.token}
 
 
 def _seconds_of(date: str) -> float | None:

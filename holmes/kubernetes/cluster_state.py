@@ -244,15 +244,18 @@ class ClusterState:
         return each
 
     def pods_of(self, workload: ClusterObject) -> tuple[ClusterObject, ...]:
-        """Return the pods of a workload, at any depth of ownership."""
+        """Return the pods of a workload, at any depth of ownership. Owners that own each other are read once."""
         if workload.kind == "Pod":
             return (workload,)
         pods: list[ClusterObject] = []
-        for owned in self._by_owner.get(workload.uid, ()):
-            if owned.kind == "Pod":
-                pods.append(owned)
-            elif owned.kind in WORKLOADS:
-                pods.extend(self.pods_of(owned))
+        owners, seen = [workload], {workload.uid}
+        while owners:
+            for owned in self._by_owner.get(owners.pop().uid, ()):
+                if owned.kind == "Pod":
+                    pods.append(owned)
+                elif owned.kind in WORKLOADS and owned.uid not in seen:
+                    seen.add(owned.uid)
+                    owners.append(owned)
         return tuple(sorted(pods, key=lambda pod: pod.name))
 
     def services_of(self, pod: ClusterObject) -> tuple[ClusterObject, ...]:

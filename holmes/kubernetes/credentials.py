@@ -2,7 +2,7 @@
 
 Tokens never leave this package. A kubeconfig exec plugin (`aws eks get-token`, `gke-gcloud-auth-plugin`, …) receives
 the `Environment` and its own variables, and has no terminal. The plugin's process group is killed after a
-timeout or a cancellation. The kubernetes package does not support this.
+timeout, a cancellation or too much output. The kubernetes package does not support this.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from holmes.kubernetes.credential_files import read_credential_file
 from holmes.kubernetes.fields import child, text
 from holmes.kubernetes.kubeconfig import SERVICE_ACCOUNT, load_access
 from holmes.values.errors import masked
-from holmes.values.texts import shortened, without_last_word
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
     from collections.abc import Mapping
 
     from holmes.kubernetes.kubeconfig import ClusterAccess, ExecPlugin
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 30.0
 _OUTPUT_LIMIT_BYTES = 1_000_000
+_KILL_SECONDS = 5.0
 _LONGEST_COMPLAINT = 300
 _LOGIN_ADVICE = "run it manually for details, or log in again"
 
@@ -64,23 +65,57 @@ async def run_exec_plugin(
             "log in with kubectl first, or use a plugin that does not require a terminal",
         )
     variables = _variables(plugin, environment)
-    process = await _start(plugin, access, variables)
+    transport, printed = await _start(plugin, access, variables)
     try:
         async with asyncio.timeout(timeout_seconds):
-            output, complaint = await asyncio.gather(_bounded(process.stdout), _bounded(process.stderr))
-            code = await process.wait()
+            await printed.complete
     except TimeoutError as error:
         raise access.unreachable(
             f"the credential plugin {plugin.command!r} did not finish within {timeout_seconds:g} s", _LOGIN_ADVICE
         ) from error
     finally:
-        await _end(process)
+        await _end(transport, printed)
+    if printed.flooded:
+        limit = f"{_OUTPUT_LIMIT_BYTES // 1_000_000} MB"
+        raise access.unreachable(f"the credential plugin {plugin.command!r} printed more than {limit}", _LOGIN_ADVICE)
+    code = transport.get_returncode()
     if code != 0:
-        last = masked(_text(complaint)).strip().splitlines()[-1:]
+        last = masked(printed.errors.decode("utf-8", "replace")).strip().splitlines()[-1:]
         said = shortened("".join(last), _LONGEST_COMPLAINT)
         why = f"the credential plugin {plugin.command!r} failed with exit code {code}: {said}"
         raise access.unreachable(why.rstrip(": "), _LOGIN_ADVICE)
-    return _parsed(plugin, access, output)
+    return _parsed(plugin, access, bytes(printed.output))
+
+
+class _Printed(asyncio.SubprocessProtocol):
+    """Collects what a plugin prints. `complete` ends when the plugin has ended, or has printed more than the limit.
+
+    The streams of asyncio are not used, because waiting for a killed process never ends while a stream is full.
+    """
+
+    def __init__(self) -> None:
+        self.output = bytearray()
+        self.errors = bytearray()
+        self.flooded = False
+        self.complete = asyncio.get_running_loop().create_future()
+        self.exited = asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        kept = self.output if fd == 1 else self.errors
+        kept += data[: _OUTPUT_LIMIT_BYTES + 1 - len(kept)]
+        if len(kept) > _OUTPUT_LIMIT_BYTES:
+            self.flooded = True
+            self._finish()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the interface of asyncio
+        self._finish()
+
+    def _finish(self) -> None:
+        if not self.complete.done():
+            self.complete.set_result(None)
 
 
 def _variables(plugin: ExecPlugin, environment: Environment) -> dict[str, str]:
@@ -91,7 +126,9 @@ def _variables(plugin: ExecPlugin, environment: Environment) -> dict[str, str]:
     return {**environment.as_dict(), **dict(plugin.variables), "KUBERNETES_EXEC_INFO": info}
 
 
-async def _start(plugin: ExecPlugin, access: ClusterAccess, variables: Mapping[str, str]) -> Process:
+async def _start(
+    plugin: ExecPlugin, access: ClusterAccess, variables: Mapping[str, str]
+) -> tuple[asyncio.SubprocessTransport, _Printed]:
     command = plugin.command
     if "/" in command and not Path(command).is_absolute():
         command = str(plugin.directory / command)
@@ -100,7 +137,8 @@ async def _start(plugin: ExecPlugin, access: ClusterAccess, variables: Mapping[s
         hint = plugin.install_hint or "install it or correct the kubeconfig"
         raise access.unreachable(f"the credential plugin {plugin.command!r} is not installed", hint)
     try:
-        return await asyncio.create_subprocess_exec(
+        return await asyncio.get_running_loop().subprocess_exec(
+            _Printed,
             found,
             *plugin.arguments,
             env=dict(variables),
@@ -114,24 +152,15 @@ async def _start(plugin: ExecPlugin, access: ClusterAccess, variables: Mapping[s
         raise access.unreachable(why, "correct the kubeconfig") from error
 
 
-async def _bounded(stream: asyncio.StreamReader | None) -> bytes:
-    """Read the stream to its end, and discard everything beyond the limit."""
-    kept = bytearray()
-    while stream is not None and (piece := await stream.read(65536)):
-        kept += piece[: _OUTPUT_LIMIT_BYTES - len(kept)]
-    return bytes(kept)
-
-
-def _text(complaint: bytes) -> str:
-    text = complaint.decode("utf-8", "replace")
-    return without_last_word(text) if len(complaint) >= _OUTPUT_LIMIT_BYTES else text
-
-
-async def _end(process: Process) -> None:
-    """Kill the plugin and the processes that it started."""
+async def _end(transport: asyncio.SubprocessTransport, printed: _Printed) -> None:
+    """Kill the plugin and the processes that it started, and close its pipes, which others may still hold."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await asyncio.shield(process.wait())
+        os.killpg(transport.get_pid(), signal.SIGKILL)
+    try:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(printed.exited.wait(), _KILL_SECONDS)
+    finally:
+        transport.close()
 
 
 def _parsed(plugin: ExecPlugin, access: ClusterAccess, output: bytes) -> ExecCredential:
@@ -268,9 +297,12 @@ def _static_credentials(access: ClusterAccess, auth_provider: JsonObject | None)
 def _token_of_file(access: ClusterAccess) -> str:
     path = access.user.token_file
     try:
-        token = path.read_text(encoding="utf-8").strip() if path is not None else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise access.unreachable(f"the token file {str(path)!r} cannot be read ({error})", "log in again") from error
+        token = read_credential_file(path).decode().strip() if path is not None else ""
+    except OSError as error:
+        why = f"the token file {str(path)!r} cannot be read: {error.strerror}"
+        raise access.unreachable(why, "correct the kubeconfig, or log in again") from error
+    except UnicodeDecodeError as error:
+        raise access.unreachable(f"the token file {str(path)!r} is not UTF-8 text", "log in again") from error
     if not token:
         raise access.unreachable(f"the token file {str(path)!r} is empty", "log in again")
     return token

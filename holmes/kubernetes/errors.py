@@ -120,6 +120,8 @@ def _status(body: bytes) -> tuple[str, str]:
 
 def _forbidden(path: str, parts: ApiPath, detail: str) -> str:
     subject = _SUBJECT.search(detail)
+    if subject is None and "recording" in detail:
+        return f"Not recorded: {detail.partition(' is forbidden: ')[2] or detail}"
     who = f"user {subject[1]!r}" if subject else "these credentials"
     if not parts.resource:
         return f"Forbidden: {who} may not GET {path!r}; ask for a role that allows it"

@@ -12,42 +12,24 @@ import base64
 import binascii
 import difflib
 import os
+import stat
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+from holmes.kubernetes.credential_files import Pem, read_credential_file
 from holmes.kubernetes.fields import boolean, child, children, text, texts
 from holmes.kubernetes.scope import scope_of
 from holmes.values.errors import ClusterUnreachable, ConfigError
+from holmes.values.expressions import expression
 from holmes.values.texts import fault_of_address
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holmes.values.environment import Environment
-    from holmes.values.json_types import JsonObject
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pem:
-    """A certificate or key, given as its content or as the file that contains it. `data` has priority."""
-
-    what: str
-    data: bytes | None = field(default=None, repr=False)
-    path: Path | None = None
-
-    def read(self) -> bytes | None:
-        """Return the content, or None if neither `data` nor `path` is set.
-
-        Raises `ClusterUnreachable` if the file cannot be read.
-        """
-        if self.data is not None or self.path is None:
-            return self.data
-        try:
-            return self.path.read_bytes()
-        except OSError as error:
-            raise ClusterUnreachable(
-                f"Cannot read the {self.what} {str(self.path)!r} that the kubeconfig specifies: {error.strerror}; "
-                "correct the kubeconfig or log in to the cluster again"
-            ) from error
+    from holmes.values.json_types import JsonObject, JsonValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +37,7 @@ class Cluster:
     """A server and its TLS settings."""
 
     server: str
-    authority: Pem = Pem(what="certificate-authority")
+    authority: Pem = field(default=Pem(what="certificate-authority"))
     skip_tls_verify: bool = False
     tls_server_name: str | None = None
     proxy_url: str | None = None
@@ -89,10 +71,12 @@ class User:
     token_file: Path | None = None
     username: str | None = None
     password: str | None = field(default=None, repr=False)
-    certificate: Pem = Pem(what="client-certificate")
-    key: Pem = Pem(what="client-key")
+    certificate: Pem = field(default=Pem(what="client-certificate"))
+    key: Pem = field(default=Pem(what="client-key"))
     exec_plugin: ExecPlugin | None = None
     auth_provider: JsonObject | None = field(default=None, repr=False)
+    impersonation: tuple[tuple[str, str], ...] = ()
+    """The `Impersonate-*` headers of every request. A name can occur several times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +163,22 @@ def _candidate_files(environment: Environment) -> tuple[Path, ...]:
 
 
 def _existing_files(environment: Environment) -> tuple[Path, ...]:
-    return tuple(path for path in _candidate_files(environment) if path.is_file() and path.stat().st_size)
+    """Return the files that are not missing or empty. `/dev/null` counts as empty, as in kubectl."""
+    return tuple(path for path in _candidate_files(environment) if _has_content(path))
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: the path contains NUL
+        return False
+    except OSError as error:
+        raise ClusterUnreachable(
+            f"kubeconfig {str(path)!r}: the file cannot be read: {error.strerror}; make it readable or set KUBECONFIG"
+        ) from error
+    if not stat.S_ISREG(found.st_mode) and str(path) != os.devnull:
+        raise ConfigError(f"kubeconfig {str(path)!r} is not a regular file; set KUBECONFIG to a file")
+    return found.st_size > 0
 
 
 def _nothing_found(environment: Environment) -> str:
@@ -288,6 +287,12 @@ def _cluster(entry: _Entry) -> Cluster:
     )
 
 
+_HEADER = "!#$&'*+^`|"
+"""The characters that a header name can contain, in addition to those that `quote` keeps."""
+
+_UNSENDABLE = expression(r"^\s|\s$|[\x00-\x1f\x7f]")
+
+
 def _user(entry: _Entry, cluster: _Entry) -> User:
     body = entry.body
     return User(
@@ -300,7 +305,34 @@ def _user(entry: _Entry, cluster: _Entry) -> User:
         key=entry.pem("client-key"),
         exec_plugin=_exec_plugin(entry, cluster) if "exec" in body else None,
         auth_provider=child(body, "auth-provider") or None,
+        impersonation=_impersonation(entry),
     )
+
+
+def _impersonation(entry: _Entry) -> tuple[tuple[str, str], ...]:
+    """Return the headers with which kubectl acts as another user. Raises `ConfigError` if they cannot be sent."""
+    body, extra = entry.body, entry.body.get("as-user-extra")
+    given: list[tuple[str, JsonValue]] = [("Impersonate-User", body.get("as")), ("Impersonate-Uid", body.get("as-uid"))]
+    given += [("Impersonate-Group", group) for group in _listed(body.get("as-groups"))]
+    given += [] if isinstance(extra, dict) else [("Impersonate-Extra", extra)]
+    for key, values in child(body, "as-user-extra").items():
+        name = f"Impersonate-Extra-{quote(key, safe=_HEADER)}"
+        given += [(name, value) for value in _listed(values)]
+    headers = tuple((name, value) for name, value in given if value not in (None, ""))
+    place = f"kubeconfig {str(entry.file)!r}: user {entry.name!r}"
+    if (headers or extra) and not body.get("as"):
+        raise ConfigError(f"{place} has as-uid, as-groups or as-user-extra, but not `as`; add `as` or remove them")
+    for name, value in headers:
+        if not isinstance(value, str):
+            raise ConfigError(f"{place}: a value of {name} is not text; put it in quotation marks")
+        if _UNSENDABLE.search(value):
+            why = f"a value of {name} contains a line break or another character that HTTP does not allow"
+            raise ConfigError(f"{place}: {why}; correct it")
+    return tuple((name, str(value)) for name, value in headers)
+
+
+def _listed(value: JsonValue) -> Sequence[JsonValue]:
+    return value if isinstance(value, list) else (value,)
 
 
 def _exec_plugin(entry: _Entry, cluster: _Entry) -> ExecPlugin:
@@ -343,7 +375,10 @@ def _of_service_account(environment: Environment, folder: Path) -> ClusterAccess
     host = environment.get("KUBERNETES_SERVICE_HOST") or ""
     port = environment.get("KUBERNETES_SERVICE_PORT") or "443"
     namespace_file = folder / "namespace"
-    namespace = namespace_file.read_text(encoding="utf-8").strip() if namespace_file.is_file() else ""
+    try:
+        namespace = read_credential_file(namespace_file).decode("utf-8", "replace").strip()
+    except OSError:
+        namespace = ""
     return ClusterAccess(
         context=_IN_CLUSTER_CONTEXT,
         namespace=namespace or "default",

@@ -16,6 +16,7 @@ from holmes.kubernetes.custom_kinds import status_shape
 from holmes.kubernetes.errors import Gone
 from holmes.kubernetes.fields import LAST_APPLIED, child, children, text
 from holmes.kubernetes.kinds import EVENT, KINDS, Kind, api_path
+from holmes.kubernetes.list_page import ListPage, PageGuard
 from holmes.values.texts import without_last_word
 
 if TYPE_CHECKING:
@@ -90,8 +91,8 @@ class OneList:
     """A list of one kind in one namespace, or in the whole cluster if `place` is empty, and what was read of it.
 
     `gap` states why the list is incomplete. `token` is the position of the next page. `requests`, `answers` and
-    `failures` count the requests, the pages that were read, and the attempts that failed. `seconds` is the duration of
-    the last attempt.
+    `failures` count the requests, the valid pages that were read, and the attempts that failed. `seconds` is the
+    duration of the last attempt.
     """
 
     kind: Kind
@@ -135,20 +136,19 @@ class OneList:
     async def _pages(self, client: ClusterClient, page_size: int, limit: int) -> None:
         path = api_path(self.kind.group_version, self.kind.resource, namespace=self.place or None)
         accept = _NAMES_ONLY if self.kind.metadata_only else ""
+        guard = PageGuard(path, self.token)
         while True:
             params = {"limit": str(page_size), **({"continue": self.token} if self.token else {})}
             self.requests += 1
-            page = await client.get(path, params, accept=accept)
-            self.answers += 1
-            items = children(page, "items")
-            if not _is_list(page):
-                self.leave(f"GET {path}: the API server did not return a list of objects")
-            await asyncio.to_thread(self._keep, items, client.scope)
-            before, self.token = self.token, text(child(page, "metadata"), "continue")
+            page = ListPage.of(path, await client.get(path, params, accept=accept))
+            if page.fault:
+                self.leave(page.fault)
+            self.answers += not page.fault or bool(page.items)
+            await asyncio.to_thread(self._keep, page.items, client.scope)
+            self.token, why = page.token, guard.fault_after(page, self.count)
             if not self.token:
                 return None
-            if self.token == before:
-                why = f"GET {path}: the API server returned the same page twice; {self.count:,} objects were read"
+            if why:
                 return self.leave(why, "limit")
             if self.count >= limit:
                 return self.leave(f"more than {limit:,} objects; the first {self.count:,} were read", "limit")
@@ -168,9 +168,3 @@ class OneList:
         self.gap = Gap(
             kind=self.name, why=" ".join(why.split()), namespace=self.place, category=category, read_in=read_in
         )
-
-
-def _is_list(page: JsonObject) -> bool:
-    """Return whether the items of a page are objects. An empty list may be null. A `Status` is not a list."""
-    items = page.get("items", "")
-    return items is None or (isinstance(items, list) and all(isinstance(item, dict) for item in items))

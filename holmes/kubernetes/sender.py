@@ -195,9 +195,11 @@ class RequestSender:
         if not (secret.isascii() and secret.isprintable()):
             why = "the token or password contains a line break or another character that HTTP does not allow"
             raise self._access.unreachable(why, "correct it in the kubeconfig, or log in again")
-        headers = {"Authorization": credentials.authorization} if credentials.authorization else {}
+        headers = [(name.encode(), value.encode()) for name, value in self._access.user.impersonation]
+        if secret:
+            headers.append((b"Authorization", secret.encode()))
         if accept:
-            headers["Accept"] = accept
+            headers.append((b"Accept", accept.encode()))
         request = client.build_request("GET", path, params=dict(params), headers=headers)
         if self._access.cluster.tls_server_name:
             request.extensions["sni_hostname"] = self._access.cluster.tls_server_name

@@ -13,6 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from holmes.input_files import read_input_file
 from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ def _read_env_file(path: Path) -> dict[str, str]:
 def _text_of(path: Path) -> StringIO:
     """Read the content of the file. Raises `ConfigError`."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_BYTES + 1)
+        content = read_input_file(path, _LARGEST_BYTES)
         text = content.decode("utf-8-sig")
     except OSError as error:
         message = f"the env file '{path}' cannot be read: {error.strerror}; check the path after --env-file"

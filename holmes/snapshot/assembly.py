@@ -136,7 +136,7 @@ class Assembly:
     """Objects and logs that a loader read. `changed_at` is the newest modification time of the files.
 
     This time becomes the recording time if the objects contain no time. `namespaces` contains the completely loaded
-    namespaces, and is empty if they are unknown.
+    namespaces, and is empty if they are unknown. `notes` are the warnings of the loader.
     """
 
     source: Path
@@ -145,6 +145,7 @@ class Assembly:
     changed_at: datetime
     namespaces: tuple[str, ...] = ()
     logs: Mapping[LogKey, RecordedLog] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def assemble(found: Assembly) -> Recording:
@@ -152,11 +153,15 @@ def assemble(found: Assembly) -> Recording:
     kinds = _kinds(found.objects)
     recorded_at = max(_past_times(found.objects), default=found.changed_at).astimezone(UTC)
     by_kind: dict[tuple[str, str], dict[tuple[str, str], JsonObject]] = {}
+    repeated: list[str] = []
     for item in found.objects:
         kind = kinds[_gvk(item)]
         filled = _filled(item, kind, recorded_at)
         place = text(filled, "metadata", "namespace"), text(filled, "metadata", "name")
-        by_kind.setdefault((kind.group, kind.plural), {})[place] = filled
+        same_kind = by_kind.setdefault((kind.group, kind.plural), {})
+        if place in same_kind:
+            repeated.append(f"{kind.kind} {'/'.join(filter(None, place))!r}")
+        same_kind[place] = filled
     _add_namespaces(by_kind, recorded_at)
     types = {(kind.group, kind.plural): kind for kind in (*_KNOWN_KINDS, *kinds.values())}
     # A kind without objects is omitted instead of recorded as empty, because the cluster may contain such objects.
@@ -174,7 +179,15 @@ def assemble(found: Assembly) -> Recording:
         discovery=_discovery(types),
         objects=objects,
         logs=found.logs,
+        notes=(*found.notes, *_repetitions(repeated)),
     )
+
+
+def _repetitions(names: Sequence[str]) -> Iterator[str]:
+    """Yield a line about objects that were defined again, the first of them by name."""
+    if names:
+        what = "definition was" if len(names) == 1 else "definitions were"
+        yield f"{len(names):,} {what} replaced by a later definition of the same object (for example {names[0]})"
 
 
 def _gvk(item: JsonObject) -> tuple[str, str]:

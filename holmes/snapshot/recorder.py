@@ -1,8 +1,8 @@
 """Records the objects, events and logs of a cluster to a folder.
 
 Sends only read requests. Values of Secrets and recognised secrets are removed before anything is written. The recording
-lists the resources that could not be read. It fails only if the cluster does not respond. The folder is created only
-when the recording is complete.
+lists the resources that could not be read. It fails only if the cluster does not respond, or if nothing can be read.
+The folder is created only when the recording is complete.
 """
 
 from __future__ import annotations
@@ -13,126 +13,23 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from holmes.kubernetes.errors import ApiError, Forbidden, NotFound
-from holmes.kubernetes.fields import child, children, integer, text
-from holmes.kubernetes.kinds import api_path, checked_name
+from holmes.kubernetes.fields import child, children, text
+from holmes.kubernetes.kinds import checked_name
 from holmes.kubernetes.scope import within
 from holmes.snapshot.discovery import Discovery, ResourceType
-from holmes.snapshot.recording import LogKey, Unread
+from holmes.snapshot.log_recording import LogLimits, LogReader
+from holmes.snapshot.recording import VERSION, Unread, is_recording
 from holmes.snapshot.scrubbing import KnownSecrets, Scrubber
 from holmes.snapshot.writer import RecordingWriter
-from holmes.values.errors import ConfigError, ToolError
+from holmes.values.errors import ClusterUnreachable, ConfigError, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from holmes.kubernetes.client import ClusterClient
     from holmes.redaction.redactor import Redactor
     from holmes.values.json_types import JsonObject
-
-_AT_ONCE = 8
-_READ_FACTOR = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLimits:
-    """Limits for each log, and for all logs together."""
-
-    tail_lines: int = 1_000
-    log_bytes: int = 512 * 1024
-    total_bytes: int = 64 * 1024 * 1024
-
-
-class LogReader:
-    """Reads and scrubs logs. `unread` lists the logs that could not be read."""
-
-    def __init__(self, client: ClusterClient, limits: LogLimits, scrubber: Scrubber) -> None:
-        self._client = client
-        self._limits = limits
-        self._scrubber = scrubber
-        self._left_bytes = limits.total_bytes
-        self.unread: list[Unread] = []
-
-    async def read_all(self, pods: Sequence[JsonObject]) -> AsyncIterator[tuple[LogKey, bytes]]:
-        """Read the logs of `pods`, several at a time, until the total limit is reached."""
-        wanted = [key for pod in sorted(pods, key=_most_restarts_first) for key in _logs_of(pod)]
-        for start in range(0, len(wanted), _AT_ONCE):
-            batch = wanted[start : start + _AT_ONCE]
-            if self._left_bytes <= 0:
-                limit = f"the limit of {self._limits.total_bytes:,} bytes was reached"
-                reason = f"{limit}; {len(wanted) - start} logs were not read"
-                self.unread.append(
-                    Unread(resource="pods/log", namespace="", forbidden=False, reason=reason, partly=True)
-                )
-                return
-            for key, content in zip(batch, await asyncio.gather(*map(self._read, batch)), strict=True):
-                if content is not None:
-                    self._left_bytes -= len(content)
-                    yield key, content
-
-    async def _read(self, key: LogKey) -> bytes | None:
-        most_bytes = self._limits.log_bytes * _READ_FACTOR
-        params = {
-            "container": key.container,
-            "timestamps": "true",
-            "tailLines": str(self._limits.tail_lines),
-            "limitBytes": str(most_bytes),
-            **({"previous": "true"} if key.previous else {}),
-        }
-        kept = bytearray()
-        read_bytes = 0
-        try:
-            # The names become part of paths and file names, so names that Kubernetes does not accept are rejected.
-            path = api_path("v1", "pods", namespace=key.namespace, name=key.pod, subresource="log")
-            checked_name(key.container, "container")
-            async with self._client.stream_text(path, params) as pieces:
-                async for piece in pieces:
-                    kept += piece
-                    read_bytes += len(piece)
-                    if len(kept) > 2 * self._limits.log_bytes:
-                        del kept[: -self._limits.log_bytes]
-        except ToolError as error:
-            self._note(key, error)
-            return None
-        content = bytes(kept)
-        # Drop incomplete lines, because they may contain a part of a token that the scrubber does not recognise.
-        if read_bytes >= most_bytes:
-            content = content[: content.rfind(b"\n") + 1]
-        if read_bytes > self._limits.log_bytes:
-            content = content[-self._limits.log_bytes :].partition(b"\n")[2]
-        return await asyncio.to_thread(self._scrubber.scrubbed_log, content)
-
-    def _note(self, key: LogKey, error: ToolError) -> None:
-        which = f"{key.pod}/{key.container}{' (previous)' if key.previous else ''}"
-        reason = error.detail if isinstance(error, ApiError) and error.detail else str(error)
-        forbidden = isinstance(error, Forbidden)
-        note = Unread(
-            resource="pods/log", namespace=key.namespace, forbidden=forbidden, reason=f"{which}: {reason}", partly=True
-        )
-        self.unread.append(note)
-
-
-def _most_restarts_first(pod: JsonObject) -> tuple[int, str, str]:
-    restarts = sum(integer(status, "restartCount") for status in _statuses(pod))
-    return -restarts, text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
-
-
-def _statuses(pod: JsonObject) -> Iterator[JsonObject]:
-    for key in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
-        yield from children(pod, "status", key)
-
-
-def _logs_of(pod: JsonObject) -> Iterator[LogKey]:
-    """Return the logs that the kubelet may have: those of containers that are running, have ended or have restarted."""
-    namespace, name = text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
-    for status in _statuses(pod):
-        container, state = text(status, "name"), child(status, "state")
-        ended_before = "terminated" in child(status, "lastState")
-        if "running" in state or "terminated" in state or ended_before:
-            yield LogKey(namespace=namespace, pod=name, container=container)
-        if ended_before:
-            yield LogKey(namespace=namespace, pod=name, container=container, previous=True)
-
 
 _NODE_LEASES = "kube-node-lease"
 _NODE_EVENTS = "default"
@@ -178,17 +75,18 @@ async def record_cluster(
     """Record the cluster of `client` to `folder`, which may be missing, empty or an older recording.
 
     `progress` receives short lines. Raises `ConfigError` for a folder with other content, `ClusterUnreachable` if the
-    cluster does not respond, and `HolmesError` if the disk is full. After an error, all files of the new recording are
-    removed.
+    cluster does not respond or nothing can be read, and `HolmesError` if the disk is full. After an error, all files of
+    the new recording are removed, and an older recording is unchanged.
     """
     options = replace(options, namespaces=within(options.namespaces, client.scope))
     async with RecordingWriter.open(folder) as writer:
         recorder = _Recorder(client, options, redactor, progress)
-        version = await client.get("/version")
+        version = await recorder.version()
         await recorder.check_namespaces()
         discovery = await recorder.discover()
         progress(f"reading {len(discovery.listable())} kinds of objects")
         listed = await recorder.list_all(discovery)
+        recorder.refuse_empty(folder, listed)
         recorded_at = _moment_of(client)
         for kind, items in listed:
             await writer.write_objects(kind, items)
@@ -246,6 +144,31 @@ class _Recorder:
         self._scrubber = Scrubber(redactor, KnownSecrets())
         self.unread: list[Unread] = []
 
+    async def version(self) -> JsonObject:
+        """Read the version of the server. If it cannot be read, it is empty and listed as unread."""
+        try:
+            return await self._client.get("/version")
+        except ToolError as error:
+            self._note(VERSION, "", error)
+            return {}
+
+    def refuse_empty(self, folder: Path, listed: Sequence[tuple[ResourceType, Sequence[JsonObject]]]) -> None:
+        """Raise `ClusterUnreachable` if no list was read, or if most lists are missing and the others are empty.
+
+        Such a recording would only replace a better one.
+        """
+        missing = [each for each in self.unread if each.resource != VERSION]
+        if any(items for _, items in listed) or (listed and len(missing) <= len(listed)):
+            return
+        why = missing[0].reason if missing else "the API server has no lists of objects"
+        if len(missing) > 1:
+            why = f"{why} (the first of {len(missing):,} errors)"
+        kept = "The recording was not changed" if is_recording(folder) else "Nothing was written"
+        raise ClusterUnreachable(
+            f"Cannot record anything from the cluster at {self._client.server}: {' '.join(why.split())}. {kept}; "
+            "check the address and the permissions with `kubectl get pods`, then record again"
+        )
+
     async def check_namespaces(self) -> None:
         """Raise `ConfigError` for a selected namespace that does not exist, because its lists would be empty."""
         for name in self._options.namespaces:
@@ -261,23 +184,30 @@ class _Recorder:
 
         If the server of a group does not respond, the group is omitted and listed as unread.
         """
-        groups = await self._client.get("/apis")
+        groups = await self._get_list("/apis", "groups")
         versions = [
             text(version, "groupVersion")
             for group in children(groups, "groups")
             for version in children(group, "versions")
         ]
-        answers = await asyncio.gather(
-            self._client.get("/api/v1"), *(self._resources_of(group_version) for group_version in versions)
+        core, *others = await asyncio.gather(
+            self._get_list("/api/v1", "resources"), *(self._resources_of(group_version) for group_version in versions)
         )
-        return Discovery(groups=groups, resources=tuple(answer for answer in answers if answer is not None))
+        return Discovery(groups=groups, resources=tuple(answer for answer in (core, *others) if answer is not None))
 
     async def _resources_of(self, group_version: str) -> JsonObject | None:
         try:
-            return await self._client.get(f"/apis/{group_version}")
+            return await self._get_list(f"/apis/{group_version}", "resources")
         except ToolError as error:
             self._note(group_version, "", error)
             return None
+
+    async def _get_list(self, path: str, key: str) -> JsonObject:
+        """Read a discovery document. Raises `ToolError` if it does not have a list at `key`, which null stands for."""
+        answer = await self._client.get(path)
+        if not isinstance(answer.get(key, ""), list | None):
+            raise ToolError(f"GET {path}: the API server did not return a list of {key}")
+        return answer
 
     async def list_all(self, discovery: Discovery) -> list[tuple[ResourceType, Sequence[JsonObject]]]:
         """Read, scrub and sort all objects in scope. Kinds that could not be read at all are omitted."""

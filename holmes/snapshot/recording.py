@@ -18,7 +18,7 @@ from holmes.values.errors import ConfigError
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from holmes.values.json_types import JsonObject, JsonValue
@@ -96,6 +96,9 @@ def _since(lines: Sequence[bytes], since_nanoseconds: int) -> Sequence[bytes]:
 FORMAT: Final = 1
 MANIFEST: Final = "recording.json"
 DISCOVERY: Final = "discovery.json"
+VERSION: Final = "version"
+"""The resource of an `Unread` for the version of the server."""
+
 _OBJECTS: Final = "objects"
 _LOGS: Final = "logs"
 _OPENAPI: Final = "openapi"
@@ -154,6 +157,7 @@ class Recording:
 
     `namespaces` are the recorded namespaces. Empty means all namespaces. `namespace` is the default namespace. The keys
     of `objects` are pairs of group and plural. A resource that is in `discovery` but not in `objects` was not recorded.
+    `notes` are one-line warnings about content that was found but cannot be used.
     """
 
     source: Path
@@ -167,6 +171,7 @@ class Recording:
     logs: Mapping[LogKey, RecordedLog] = field(default_factory=dict)
     openapi: Mapping[str, Path] = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def items(self, group: str, plural: str) -> tuple[JsonObject, ...]:
         """Return the objects of one resource, or no objects if it was not recorded."""
@@ -209,6 +214,8 @@ def load_recording(folder: Path) -> Recording:
 
 def _read_json(path: Path) -> JsonObject:
     """Read a JSON file that contains an object. Raises `ConfigError`."""
+    if path.exists() and not path.is_file():  # reading a pipe could wait without end
+        raise ConfigError(f"{path}: not a regular file; record the cluster again")
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -219,10 +226,15 @@ def _read_json(path: Path) -> JsonObject:
     return document
 
 
-def parsed_json(path: Path, content: bytes) -> JsonValue:
-    """Parse the content of the file at `path`. Unpaired surrogates become U+FFFD. Raises `ConfigError`."""
+def parsed_json(
+    path: Path, content: bytes, pairs_hook: Callable[[list[tuple[str, JsonValue]]], JsonValue] | None = None
+) -> JsonValue:
+    """Parse the content of the file at `path`. `pairs_hook` creates each object from its keys and values.
+
+    Unpaired surrogates become U+FFFD. Raises `ConfigError`.
+    """
     try:
-        document: JsonValue = json.loads(content)
+        document: JsonValue = json.loads(content, object_pairs_hook=pairs_hook)
         if _HALF_CHARACTER.search(content):
             whole = json.dumps(document, ensure_ascii=False).encode("utf-16", "surrogatepass")
             document = json.loads(whole.decode("utf-16", "replace"))

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.fields import text
+from holmes.kubernetes.fields import at, text
 from holmes.snapshot.assembly import Assembly, assemble
 from holmes.snapshot.recording import LogKey, RecordedLog, inside, is_recording, load_recording, parsed_json
 from holmes.values.errors import ConfigError
@@ -21,6 +23,8 @@ from holmes.yaml_documents import YamlError, refuse_deep
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    import yaml
 
     from holmes.snapshot.recording import Recording
     from holmes.values.json_types import JsonObject, JsonValue
@@ -38,15 +42,16 @@ def _is_cluster_dump(folder: Path) -> bool:
 def _load_cluster_dump(folder: Path) -> Recording:
     """Load a dump as a recording. Raises `ConfigError` for malformed files."""
     files = _manifest_files(folder)
-    objects = [item for file in files for item in _objects_in(file)]
+    found = _read_all(folder, files)
     logs = {key: log for file in _log_files(folder) for key, log in _logs_in(file)}
     namespaces = {file.parent.name for file in files if file.stem == "pods" and file.parent != folder}
     return assemble(
         Assembly(
             source=folder,
             context="cluster-info dump",
-            objects=objects,
+            objects=found.objects,
             changed_at=_changed_at(files),
+            notes=found.notes(),
             namespaces=tuple(sorted(namespaces)),
             logs=logs,
         )
@@ -94,16 +99,26 @@ _ENDINGS: Final = (".json", ".yaml", ".yml")
 _FILE_LIMIT_BYTES: Final = 256 * 1024 * 1024
 _YAML_LIMIT_VALUES: Final = 3_000_000
 _YAML_LIMIT_LEVELS: Final = 1_000
+_SHOWN_FILES: Final = 3
 
 
 def _load_manifests(path: Path) -> Recording:
     """Load the objects from a file, or from all files in a folder and its subfolders. Raises `ConfigError`."""
     files = _manifest_files(path)
-    objects = [item for file in files for item in _objects_in(file)]
-    if not objects:
+    found = _read_all(path, files)
+    if not found.objects:
         what = f"{len(files)} files were read" if files else "no .yaml, .yml or .json file found"
-        raise ConfigError(f"{str(path)!r} contains neither a recording nor Kubernetes objects: {what}")
-    return assemble(Assembly(source=path, context="manifests", objects=objects, changed_at=_changed_at(files)))
+        why = "; ".join((what, *found.notes()))
+        raise ConfigError(f"{str(path)!r} contains neither a recording nor Kubernetes objects: {why}")
+    return assemble(
+        Assembly(
+            source=path,
+            context="manifests",
+            objects=found.objects,
+            changed_at=_changed_at(files),
+            notes=found.notes(),
+        )
+    )
 
 
 def _manifest_files(path: Path) -> list[Path]:
@@ -120,27 +135,69 @@ def _changed_at(files: Sequence[Path]) -> datetime:
     return datetime.fromtimestamp(int(newest), UTC)
 
 
-def _objects_in(file: Path) -> Iterator[JsonObject]:
-    """Read every object in a file, including the items of lists. Raises `ConfigError` with the position."""
-    for document in _documents(file):
-        yield from _objects(document)
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """The objects in the files of `folder`. `skipped` maps a reason to the file of each entry that is not an object."""
+
+    folder: Path
+    objects: list[JsonObject] = field(default_factory=list)
+    skipped: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, file: Path, document: JsonValue, kind: str = "", api_version: str = "") -> None:
+        """Add the objects of a document. The kind of objects in a typed list is derived from the list."""
+        if isinstance(document, list):
+            for each in document:
+                self.add(file, each, kind, api_version)
+            return
+        own_kind, own_version = text(document, "kind") or kind, text(document, "apiVersion") or api_version
+        items = at(document, "items")
+        if own_kind.endswith("List") and (isinstance(items, list) or _is_empty_list(document)):
+            member = own_kind.removesuffix("List")
+            self.add(file, items or [], member, own_version if member else "")
+        elif isinstance(document, dict) and own_kind and own_version and text(document, "metadata", "name"):
+            self.objects.append({"apiVersion": own_version, "kind": own_kind, **document})
+        else:
+            self._skip(file, document, own_kind, own_version)
+
+    def _skip(self, file: Path, document: JsonValue, kind: str, api_version: str) -> None:
+        missing = "kind" if not kind else "apiVersion" if not api_version else "metadata.name"
+        why = f"without {missing}" if isinstance(document, dict) else "not an object"
+        name = file.name if file == self.folder else str(file.relative_to(self.folder))
+        self.skipped.setdefault(why, []).append(name)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return one line about the entries that were skipped, or nothing."""
+        if not self.skipped:
+            return ()
+        reasons = "; ".join(f"{len(names)} {why} in {_some(names)}" for why, names in self.skipped.items())
+        total = sum(map(len, self.skipped.values()))
+        verb = "entry is not a valid Kubernetes object" if total == 1 else "entries are not valid Kubernetes objects"
+        return (f"{total:,} {verb} and cannot be used ({reasons})",)
 
 
-def _objects(document: JsonValue, kind: str = "", api_version: str = "") -> Iterator[JsonObject]:
-    """Return the objects of a document. The kind of objects in a typed list is derived from the list."""
-    if isinstance(document, list):
-        for each in document:
-            yield from _objects(each, kind, api_version)
-        return
-    if not isinstance(document, dict):
-        return
-    own_kind, own_version = text(document, "kind") or kind, text(document, "apiVersion") or api_version
-    items = document.get("items")
-    if own_kind.endswith("List") and isinstance(items, list):
-        member = own_kind.removesuffix("List")
-        yield from _objects(items, member, own_version if member else "")
-    elif own_kind and own_version and text(document, "metadata", "name"):
-        yield {"apiVersion": own_version, "kind": own_kind, **document}
+def _is_empty_list(document: JsonValue) -> bool:
+    return isinstance(document, dict) and document.get("items", "") is None
+
+
+def _some(names: Sequence[str]) -> str:
+    """Name the first files."""
+    different = tuple(dict.fromkeys(names))
+    more = f" and {len(different) - _SHOWN_FILES:,} more" if len(different) > _SHOWN_FILES else ""
+    return ", ".join(map(repr, different[:_SHOWN_FILES])) + more
+
+
+def _read_all(folder: Path, files: Sequence[Path]) -> _Found:
+    """Read every object in `files`, including the items of lists. Raises `ConfigError` with the position."""
+    found = _Found(folder=folder)
+    for file in files:
+        for document in _documents(file):
+            if document is None:  # a document without content, as between two `---`
+                continue
+            try:
+                found.add(file, document)
+            except RecursionError as error:
+                raise ConfigError(f"{file}: the file is nested too deeply") from error
+    return found
 
 
 def _documents(file: Path) -> list[JsonValue]:
@@ -157,7 +214,14 @@ def _documents(file: Path) -> list[JsonValue]:
 
 
 def _json(file: Path, content: bytes) -> JsonValue:
-    return parsed_json(file, content)
+    def unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            duplicate = Counter(key for key, _ in pairs).most_common(1)[0][0]
+            raise ConfigError(f"{file}: duplicate key {duplicate!r}; remove one of them")
+        return found
+
+    return parsed_json(file, content, unique)
 
 
 def _yaml(file: Path, content: bytes) -> list[JsonValue]:
@@ -173,7 +237,15 @@ def _yaml(file: Path, content: bytes) -> list[JsonValue]:
     }
     try:
         refuse_deep(content, source=str(file), max_levels=_YAML_LIMIT_LEVELS)
-        documents: list[JsonValue] = list(yaml.load_all(content, Loader))
+        documents: list[JsonValue] = []
+        loader = Loader(content)
+        try:
+            while loader.check_node():
+                node = loader.get_node()
+                _refuse_duplicates(file, node)
+                documents.append(loader.construct_document(node))
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}" if mark else str(file)
@@ -184,6 +256,24 @@ def _yaml(file: Path, content: bytes) -> list[JsonValue]:
         raise ConfigError(f"{file}: the file is not valid YAML: {' '.join(str(error).split())}") from error
     _check_values(file, documents)
     return documents
+
+
+def _refuse_duplicates(file: Path, root: yaml.Node) -> None:
+    """Raise `ConfigError` for a key that occurs twice in a mapping. kubectl rejects such manifests too."""
+    waiting, seen = [root], {id(root)}
+    while waiting:
+        node, lines = waiting.pop(), dict[tuple[str, str], int]()
+        pairs = node.value if isinstance(node.value, list) else []
+        for pair in pairs:
+            parts = pair if isinstance(pair, tuple) else (pair,)
+            waiting += [part for part in parts if id(part) not in seen]
+            seen.update(map(id, parts))
+            if len(parts) == 1 or not isinstance(parts[0].value, str) or parts[0].value == "<<":
+                continue
+            key, line = (parts[0].tag, parts[0].value), parts[0].start_mark.line + 1
+            if key in lines:
+                raise ConfigError(f"{file}:{line}: duplicate key {key[1]!r}; first defined in line {lines[key]}")
+            lines[key] = line
 
 
 def _check_values(file: Path, documents: list[JsonValue]) -> None:

@@ -1,15 +1,18 @@
 """Writes the folder of a recording. The folder is created only when the recording is complete.
 
-All files are written to a hidden folder next to the target, which is renamed at the end. Each file is written in a
-thread. A cancelled write is awaited, so that no file is written after the cleanup.
+All files are written to a hidden folder next to the target, which is renamed at the end. The folder is locked while it
+is written, so that the next recording can remove the folders of killed processes. Each file is written in a thread. A
+cancelled write is awaited, so that no file is written after the cleanup.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import shutil
+import stat
 import tempfile
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -46,7 +49,8 @@ class RecordingWriter:
         _refuse_foreign(target)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+            _tidy(target)
+            hidden, lock = _locked_folder(target)
         except OSError as error:
             raise ConfigError(f"cannot create the folder {str(target)!r}: {error.strerror}") from error
         try:
@@ -56,6 +60,7 @@ class RecordingWriter:
             raise HolmesError(f"cannot write recording {str(target)!r}: {reason}; its files were removed") from error
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
+            os.close(lock)
 
     async def write_objects(self, kind: ResourceType, items: Sequence[JsonObject]) -> None:
         """Write all objects of one resource in the given order, one per line. An empty list is written too."""
@@ -88,7 +93,7 @@ class RecordingWriter:
     def _publish(self) -> int:
         size_bytes = sum(path.stat().st_size for path in self._hidden.rglob("*") if path.is_file())
         _refuse_foreign(self._target)
-        older = self._hidden.with_suffix(".old")
+        older = self._hidden.with_suffix(_OLD)
         replaced = self._target.is_dir()
         if replaced:
             self._target.rename(older)
@@ -105,6 +110,55 @@ class RecordingWriter:
 
 def _absolute(target: Path) -> Path:
     return Path(os.path.abspath(target))  # noqa: PTH100  unlike `Path.absolute`, it resolves `..`
+
+
+_PARTIAL = ".partial"
+_OLD = ".old"
+
+
+def _locked_folder(target: Path) -> tuple[Path, int]:
+    """Create a hidden folder for `target`, and return it with the file descriptor that locks it."""
+    while True:
+        hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_PARTIAL, dir=target.parent))
+        with suppress(FileNotFoundError):  # another process can remove the folder before it is locked
+            lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
+            with suppress(OSError):  # not all network file systems have locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if hidden.is_dir():
+                return hidden, lock
+            os.close(lock)
+
+
+def _tidy(target: Path) -> None:
+    """Remove the hidden folders that killed processes left, and restore a recording that one of them had moved."""
+    for left in _leftovers(target, _PARTIAL):
+        with suppress(OSError):
+            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(lock)
+    for left in _leftovers(target, _OLD):
+        if left.with_suffix(_PARTIAL).exists():
+            continue  # a running process replaces the recording now
+        with suppress(OSError):
+            if os.path.lexists(target) or not is_recording(left):
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.rename(target)
+
+
+def _leftovers(target: Path, suffix: str) -> list[Path]:
+    """Return the hidden folders of `target` that belong to this user."""
+    prefix, found = f".{target.name}.", list[Path]()
+    with suppress(OSError):  # the parent folder may not be readable
+        for path in target.parent.iterdir():
+            middle = path.name.removeprefix(prefix).removesuffix(suffix)
+            is_ours = path.name == f"{prefix}{middle}{suffix}" and "." not in middle
+            if is_ours and stat.S_ISDIR(path.lstat().st_mode) and path.lstat().st_uid == os.getuid():
+                found.append(path)
+    return found
 
 
 def _refuse_foreign(target: Path) -> None:

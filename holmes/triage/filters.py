@@ -114,7 +114,7 @@ def _verb_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     """Yield the filter for "pods that run on node-1": a pod that has finished does not run there."""
     words = asked.question.words
     runs = any(word in _RUN and (following in _PLACES or not following) for word, following in pairwise((*words, "")))
-    if runs and kinds == ("Pod",) and "running" not in asked.question.states:
+    if runs and kinds == ("Pod",) and "running" not in asked.question.states and not asked.question.includes:
         yield _state_test_filter("running", kinds, negated=False)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.chaos import action_of, is_injected, kraken_runs, targets_of
 from holmes.diagnosis.facts.container_settings import does_without, unset_variable
 from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.evidence import edited_at
@@ -18,13 +19,13 @@ from holmes.diagnosis.facts.line_kinds import CREDENTIALS
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.pods import containers_of
-from holmes.diagnosis.facts.producers import producers_of, targets_of
+from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.stale_settings import old_host, old_value, stale_settings, visible_edits
 from holmes.diagnosis.facts.stops import stop_of_producer
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import children, duration, moment, text, text_map, texts, written
+from holmes.kubernetes.fields import children, duration, moment, text, texts, written
 from holmes.triage.log_links import behind_service, named_services, objects_named
 from holmes.triage.log_troubles import REACHED, workloads_of
 from holmes.values.expressions import expression
@@ -274,20 +275,15 @@ def _experiment(state: ClusterState, trouble: Trouble) -> Reason | None:
     """Return the chaos experiment that began to disturb the workload or its servers just before the lines."""
     used = (use.service for use, _ in workload_hosts(state, trouble.workload))
     servers = {each.ref for service in used for each in behind_service(state, service)} | {trouble.workload.ref}
-    for each in state.custom_resources if trouble.group.kind in _OF_EXPERIMENTS else ():
+    for each in (*state.custom_resources, *kraken_runs(state)) if trouble.group.kind in _OF_EXPERIMENTS else ():
         begun = -_SHORTLY_SECONDS / 10 <= trouble.group.first - each.created <= _SHORTLY_SECONDS
-        hit = servers.intersection(targets_of(state, each)) if begun and _is_injected(each) else set()
+        hit = servers.intersection(targets_of(state, each)) if begun and is_injected(each) else set()
         if hit:
-            what = each.text("spec", "action") or each.kind
-            words = f"{each.ref} disturbs {min(hit)} since {written(each.created)} ({what})"
-            return Reason(culprit=each.ref, words=words, evidence=(f"{each.ref}, spec.action: {what}",))
+            what = action_of(each) or each.kind
+            by = state.workload_of(each).ref if each.kind == "Pod" else each.ref
+            words = f"{by} disturbs {min(hit)} since {written(each.created)} ({what})"
+            return Reason(culprit=by, words=words, evidence=(f"{each.ref}, action: {what}",))
     return None
-
-
-def _is_injected(experiment: ClusterObject) -> bool:
-    """Return whether nothing says that an experiment is paused or was not injected."""
-    paused = text_map(experiment.body, "metadata", "annotations").get("experiment.chaos-mesh.org/pause") == "true"
-    return not paused and experiment.condition("AllInjected").get("status") != "False"
 
 
 def _starved(state: ClusterState, trouble: Trouble) -> Reason | None:

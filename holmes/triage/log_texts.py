@@ -29,6 +29,10 @@ _SEARCHED: Final = expression(
     r"|con (?:la palabra|el texto)|avec (?:le mot|le texte))\s{1,3}"
     r"(?:the (?:word|text|string)\s{1,3})?[\"'`]?([\w.:/=-]{2,80})"
 )
+_LINES_WITH: Final = expression(
+    r"(?:\blines|\bentries|\bmessages|zeilen|\blineas|\bregistros|\blignes)\s(?:with|about|mit|zu|con|sobre|avec|sur)"
+    r"\s(?:(?:a|an|the|dem|der|einem|el|la|un|una|le|l'|une)\s?)?([a-z]{4,40})\b"
+)
 _PATH: Final = expression(r"(?<!\S)(/[\w./{}*-]{1,120})")
 _PLACEHOLDER: Final = expression(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
 _LEAST_STEM: Final = 4
@@ -132,11 +136,21 @@ def _explicit(asked: Asked) -> Iterator[str]:
     quoted = [text for text in question.quoted if text.lower() not in names]
     yield from quoted
     single = {word for _, word in _words(asked)}
-    searched = (match[1] for match in _SEARCHED.finditer(question.text) if match[1] not in names and not quoted)
+    ignored = names | vocabulary().stop  # no text: "says something about redis"
+    searched = (match[1] for match in _SEARCHED.finditer(question.text) if match[1] not in ignored and not quoted)
     yield from (each for each in searched if each not in single)
     yield from (str(term) for term in question.labels if str(term) in question.text and str(term) not in quoted)
     yield from (match[1] for match in _PATH.finditer(question.text))
     yield from (word for word in question.words if _is_literal(question, word) and word not in names)
+    yield from (each for each in _symptoms_of_lines(question) if each not in names and not quoted)
+
+
+def _symptoms_of_lines(question: Question) -> Iterator[str]:
+    """Yield the symptoms that lines must mention: "lines with timeouts". Levels and exceptions have filters."""
+    for match in _LINES_WITH.finditer(question.text):
+        word = match[1]
+        if symptoms_in((word,)) and word not in LEVELS and word.removesuffix("s") not in LEVELS:
+            yield word.removesuffix("s")
 
 
 def _words(asked: Asked) -> Iterator[tuple[int, str]]:

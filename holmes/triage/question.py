@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage.bounds import comparisons_in, with_bounds_first
 from holmes.triage.complaints import about_trouble, asides, complains
 from holmes.triage.homographs import without_homographs
+from holmes.triage.inclusions import unnarrowed, without_inclusions
 from holmes.triage.occasions import is_occasion
 from holmes.triage.pasted_texts import asked_text
 from holmes.triage.periods import period_of
@@ -111,7 +112,7 @@ class Question:
     quoted sentences. `words` are folded, too. `quoted` contains the text in quotes. `older_seconds` and `newer_seconds`
     bound the age of objects. `period` is the time that the question is about. `complains` means that it states trouble,
     see `complaints.py`. `breaks` contains the positions of words after a punctuation mark. `corrections` contains
-    misspelled words with what they were read as.
+    misspelled words with what they were read as. `includes` means that no state is left out, see `inclusions.py`.
     """
 
     text: str
@@ -133,6 +134,7 @@ class Question:
     spoken: str = ""
     breaks: frozenset[int] = frozenset()
     corrections: tuple[tuple[str, str], ...] = ()
+    includes: bool = False
 
     def clause(self, index: int) -> range:
         """Return the positions of the words between the punctuation marks around a word."""
@@ -196,13 +198,18 @@ class Question:
         return any(word in said for last in negations for word in self.words[last + 1 : last + 5])
 
 
+def _plain_text(shown: str) -> tuple[str, bool]:
+    """Return a question in its folded form, without the states that it includes, and whether it includes any."""
+    lowered = " ".join(folded(shown.replace("...", "…")).split())
+    lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
+    lowered, includes = without_inclusions(with_bounds_first(lowered))
+    return _SLASHED.sub(_apart, lowered), includes
+
+
 def parse_question(text: str) -> Question:
     text = _LIST_MARK.sub(" ", text)
     shown = asked_text(text)
-    lowered = " ".join(folded(shown.replace("...", "…")).split())
-    lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
-    lowered = with_bounds_first(lowered)
-    lowered = _SLASHED.sub(_apart, lowered)
+    lowered, includes = _plain_text(shown)
     plain = _URL.sub(" ", lowered)
     words, breaks = words_of(plain), _breaks(plain)
     flag = _FLAG.search(lowered)
@@ -214,6 +221,7 @@ def parse_question(text: str) -> Question:
     spoken = _without(words, [words_of(each) for each in asides(lowered)])
     period = period_of(_german(dated) if language_of(words) == "de" else dated)
     found = without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None)
+    found = unnarrowed(found) if includes else found
     period = period if period is not None and not is_occasion(period, words, found) else None
     kinds = {each.name for each in found}
     return Question(
@@ -237,6 +245,7 @@ def parse_question(text: str) -> Question:
             )
         ),
         hosts=tuple(dict.fromkeys(_host(match[0]) for match in _URL.finditer(lowered))),
+        includes=includes,
         symptoms=symptoms_in(
             word for word, after in zip(spoken, (*spoken[1:], ""), strict=False) if not _fills(word, after)
         ),

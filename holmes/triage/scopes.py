@@ -101,11 +101,18 @@ def _without_fault(asked: Asked, incidents: Sequence[Incident], there: Sequence[
     else:
         read = " in what could be read" if any(each.category != "absent" for each in asked.state.reading.gaps) else ""
         text = f"No fault was found {where}{read}."
-        starting = starting_in_scope(asked)
+        starting = "" if _has_objects(asked) else f"Nothing was there to check {where}."
+        starting = starting or starting_in_scope(asked)
         if not starting:
             return look_about(asked, None, "healthy", " ".join((text, *_without_pods(asked))))
         text = f"{text} {starting}"
     return look_about(asked, None, "inconclusive", text)
+
+
+def _has_objects(asked: Asked) -> bool:
+    """Return whether the cluster has an object that can have a fault. A recording can lack all of them."""
+    state = asked.state
+    return bool(state.custom_resources) or any(state.of(kind) for kind in ("Node", "Pod", "Service", *LOGGING))
 
 
 def _without_pods(asked: Asked) -> Iterator[str]:

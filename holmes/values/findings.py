@@ -184,6 +184,18 @@ class KindCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TooYoung:
+    """Objects without an incident that may still be starting, because they are younger than the grace period.
+
+    `objects` contains the first of them.
+    """
+
+    total: int
+    grace_seconds: float
+    objects: tuple[ObjectRef, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScanCost:
     """The number of requests and the time that a scan needed.
 
@@ -202,7 +214,8 @@ class DiagnosisReport:
     """The complete result of one scan.
 
     `namespaces` is empty for the whole cluster. `taken_at` is in RFC 3339 format. The most important incidents come
-    first. `omitted` is the number of incidents that were left out because of the report's limit.
+    first. `omitted` is the number of incidents that were left out because of the report's limit. `objects` is the
+    number of objects in the scope that rules can judge. `too_young` is None if no object was left out for its age.
     """
 
     taken_at: str
@@ -214,6 +227,8 @@ class DiagnosisReport:
     cost: ScanCost
     resource: str = ""
     omitted: int = 0
+    objects: int | None = None
+    too_young: TooYoung | None = None
 
     @property
     def complete(self) -> bool:

@@ -15,7 +15,7 @@ from holmes.values.findings import DiagnosisReport, ObjectRef
 from holmes.values.fixes import fix_line
 
 if TYPE_CHECKING:
-    from holmes.values.findings import Finding, FixStep, Incident
+    from holmes.values.findings import Finding, FixStep, Incident, TooYoung
     from holmes.values.json_types import JsonValue
 
 _CONTRACT_VERSION: Final = 1
@@ -43,6 +43,8 @@ def report_to_document(report: DiagnosisReport) -> dict[str, JsonValue]:
             for each in report.not_checked
         ],
         "checked": [{"kind": each.kind, "total": each.total, "affected": each.affected} for each in report.checked],
+        **({"objects": report.objects} if report.objects is not None else {}),
+        **({"too_young": _young_document(report.too_young)} if report.too_young is not None else {}),
         "rules_run": report.rules_run,
         "cost": {
             "list_calls": report.cost.list_calls,
@@ -67,6 +69,14 @@ def report_from_json(text: str) -> DiagnosisReport:
         message = f"the diagnosis has version {document.get('version')!r}; expected version {_CONTRACT_VERSION}"
         raise ValueError(message)
     return _REPORTS.decode(DiagnosisReport, document)
+
+
+def _young_document(young: TooYoung) -> dict[str, JsonValue]:
+    return {
+        "total": young.total,
+        "grace_seconds": young.grace_seconds,
+        "objects": [_ref_document(each) for each in young.objects],
+    }
 
 
 def _incident_document(incident: Incident) -> dict[str, JsonValue]:

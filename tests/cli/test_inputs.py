@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import threading
+from pathlib import Path
 
 import pytest
 
 from holmes.cli.commands.inputs import MAX_INPUT_BYTES, collect_question, read_piped_text, read_text_file
+from holmes.settings.load import load_settings
 from holmes.values.errors import ConfigError
 from tests.support.deadlines import ends_before
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def ignore(_: str) -> None:
@@ -66,6 +65,69 @@ def test_a_huge_file_is_refused_before_it_is_read_whole(tmp_path: Path) -> None:
         file.truncate(50 * MAX_INPUT_BYTES)
     with pytest.raises(ConfigError, match="64 MB"):
         read_text_file(huge)
+
+
+def test_a_fifo_without_a_writer_and_a_device_without_an_end_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with ends_before(30):
+        with pytest.raises(ConfigError, match=r"fifo.*no data arrived within 0\.2 s"):
+            read_text_file(tmp_path / "fifo", wait_seconds=0.2)
+        with pytest.raises(ConfigError, match="larger than 64 MB"):
+            read_text_file(Path("/dev/zero"))
+
+
+def test_a_pipe_that_stays_silent_is_refused() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"half")
+    with ends_before(30), pytest.raises(ConfigError, match=r"no data arrived within 0\.2 s"):
+        read_text_file(Path(f"/dev/fd/{reading}"), wait_seconds=0.2)
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.mark.parametrize("content", [b"", b"what it printed\n"])
+def test_the_output_of_another_command_is_a_file(content: bytes) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, content)
+    os.close(writing)
+    with ends_before(10):
+        assert read_text_file(Path(f"/dev/fd/{reading}")) == content.decode()
+    os.close(reading)
+
+
+def test_a_fifo_with_a_late_writer_is_read(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writer = threading.Timer(0.3, fifo.write_text, ("late",))
+    writer.start()
+    with ends_before(30):
+        assert read_text_file(fifo) == "late"
+    writer.join()
+
+
+def test_a_config_file_that_never_ends_is_refused() -> None:
+    with ends_before(30), pytest.raises(ConfigError, match="larger than 10 MB"):
+        load_settings({}, Path("/dev/zero"))
+
+
+def test_a_pipe_that_never_ends_is_cut_and_says_so() -> None:
+    reading, writing = os.pipe()
+    stop = threading.Event()
+
+    def drip() -> None:
+        while not stop.wait(0.02):
+            os.write(writing, b"tick\n")
+
+    writer = threading.Thread(target=drip)
+    writer.start()
+    notices: list[str] = []
+    with os.fdopen(reading) as stream, ends_before(30):
+        text = read_piped_text(stream, 5, notices.append, total_seconds=0.3)
+        stop.set()
+        writer.join()
+    os.close(writing)
+    assert text.startswith("tick\n")
+    assert notices == ["standard input did not end within 0.3 s; only the data until then is used"]
 
 
 def test_a_closed_pipe_is_read_to_its_end() -> None:

@@ -245,6 +245,33 @@ def test_a_full_disk_behind_standard_output_is_one_line(home: Home, arguments: s
     assert done.returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "says"),
+    [
+        ("scan --demo", 0, "5 incidents"),
+        ("scan --demo --fail-on critical", 1, "5 incidents"),
+        ("scan --rule P99", 2, ""),
+        ("ask -n --demo --model builtin/triage 'what is broken?'", 0, "payments-config"),
+    ],
+)
+def test_a_full_disk_behind_standard_error_costs_neither_the_result_nor_the_code(
+    home: Home, arguments: str, exit_code: int, says: str
+) -> None:
+    command = f"exec {sys.executable} -m holmes {arguments} 2> /dev/full"
+    done = subprocess.run(
+        ["bash", "-c", command], env=home.environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == exit_code
+    assert says in done.stdout
+
+
+def test_an_answer_that_needs_more_steps_is_a_failure_that_names_the_option(home: Home) -> None:
+    done = home.run("ask", "-n", "--demo", "--model", "builtin/triage", "--max-steps", "1", "what is broken?")
+
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.endswith("holmes: No answer within 1 step: increase --max-steps or ask a narrower question.\n")
+
+
 def test_the_last_conversation_is_continued(home: Home) -> None:
     home.run("ask", "first question")
     home.run("ask", "second question", "--continue")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -25,12 +26,14 @@ from tests.support.kubernetes_api import (
     kubernetes_api,
     listing,
     pod,
+    running,
     status,
     waiting,
     write_kubeconfig,
 )
 
 PODS = "/api/v1/pods"
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
 @pytest.fixture
@@ -121,12 +124,102 @@ def test_markdown_is_for_a_ticket(home: Home, tmp_path: Path) -> None:
     assert "## critical: " in done.stdout
 
 
+def healthy_pod(api: KubernetesApi) -> None:
+    api.on(PODS, listing([pod("web", status=READY)]))
+
+
+def restarted_pod(api: KubernetesApi) -> None:
+    """A pod whose only fault is a warning: it was restarted five minutes ago and works again."""
+    finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 300))
+    container = running(restarts=1, last={"exitCode": 1, "reason": "Error", "finishedAt": finished})
+    api.on(PODS, listing([pod("web", containers={"web": container}, status=READY)]))
+
+
 def test_a_healthy_cluster_that_was_read_whole_has_no_reservation(home: Home, tmp_path: Path) -> None:
-    done = scan_of(home, tmp_path, lambda _: None, "--fail-on", "info")
+    done = scan_of(home, tmp_path, healthy_pod, "--fail-on", "info")
 
     assert done.exit_code == 0
     assert done.stdout.startswith("No incidents found in the whole cluster\n")
     assert "not checked" not in done.stdout
+    assert "too young" not in done.stdout
+
+
+@pytest.mark.parametrize("scope", [(), ("-n", "shop")])
+def test_an_empty_scope_has_nothing_to_check_and_is_not_called_free_of_incidents(
+    home: Home, tmp_path: Path, scope: tuple[str, ...]
+) -> None:
+    def only_a_namespace(api: KubernetesApi) -> None:
+        for namespace in ("shop", "kube-system", "default"):
+            empty_cluster(api, namespace)
+        api.on("/api/v1/namespaces", listing([{"metadata": {"name": "shop", "uid": "1"}}]))
+        own = [{"metadata": {"name": "kube-root-ca.crt", "namespace": "shop", "uid": "2"}}]
+        for path in ("/api/v1/configmaps", "/api/v1/namespaces/shop/configmaps"):
+            api.on(path, listing(own))
+
+    place = "in namespace shop" if scope else "in the whole cluster"
+    told = f"Nothing to check {place}: 0 objects found"
+    outputs = {
+        form: scan_of(home, tmp_path, only_a_namespace, *scope, "-o", form).stdout
+        for form in ("table", "wide", "markdown", "json", "sarif", "junit")
+    }
+
+    assert outputs["table"].startswith(told)
+    assert outputs["wide"].startswith(told)
+    assert outputs["markdown"].startswith(f"# {told}")
+    assert json.loads(outputs["json"])["objects"] == 0
+    (run,) = json.loads(outputs["sarif"])["runs"]
+    notes = [each["message"]["text"] for each in run["invocations"][0]["toolExecutionNotifications"]]
+    assert told in notes
+    skipped = ET.fromstring(outputs["junit"]).findall("testsuite/testcase/skipped")  # noqa: S314  our own output
+    assert told in [each.get("message") for each in skipped]
+
+
+def test_objects_within_the_grace_are_counted_and_named(home: Home, tmp_path: Path) -> None:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+    def young(api: KubernetesApi) -> None:
+        starting = pod("cart", containers={"cart": waiting("ContainerCreating")})
+        for each in (starting, ready := pod("web", status=READY)):
+            each["metadata"]["creationTimestamp"] = now
+        api.on(PODS, listing([starting, ready, pod("old", status=READY)]))
+        claim = {"metadata": {"name": "data", "namespace": "shop", "uid": "3", "creationTimestamp": now}}
+        api.on("/api/v1/persistentvolumeclaims", listing([{**claim, "status": {"phase": "Pending"}}]))
+
+    told = (
+        "2 objects are younger than 600 s and may still be starting: Pod shop/cart, PersistentVolumeClaim shop/data; "
+        "scan again later, or use --grace 0"
+    )
+    for form in ("table", "wide", "markdown"):
+        text = " ".join(scan_of(home, tmp_path, young, "--grace", "600", "-o", form).stdout.split())
+        assert f"too young{': ' if form == 'markdown' else ' '}{told}" in text
+    report = report_from_json(scan_of(home, tmp_path, young, "--grace", "600", "-o", "json").stdout)
+    assert report.too_young is not None
+    assert (report.too_young.total, report.too_young.grace_seconds) == (2, 600)
+    assert [str(each) for each in report.too_young.objects] == ["Pod shop/cart", "PersistentVolumeClaim shop/data"]
+    assert report.objects == 4
+    assert "too young" not in scan_of(home, tmp_path, young, "--grace", "0").stdout
+
+
+def test_an_incident_that_severity_hides_still_fails_a_pipeline(home: Home, tmp_path: Path) -> None:
+    shown = scan_of(home, tmp_path, restarted_pod, "--fail-on", "warning")
+    hidden = scan_of(home, tmp_path, restarted_pod, "--severity", "critical", "--fail-on", "warning", "-o", "json")
+    higher = scan_of(home, tmp_path, restarted_pod, "--severity", "critical", "--fail-on", "critical")
+
+    assert shown.stdout.startswith("1 incident (1 warning)")
+    assert (shown.exit_code, hidden.exit_code, higher.exit_code) == (1, 1, 0)
+    assert json.loads(hidden.stdout)["incidents"] == []
+    assert "--severity critical hides 1 incident of --fail-on" in hidden.stderr
+    assert "hides" not in shown.stderr
+
+
+def test_what_severity_hides_is_not_called_resolved(home: Home, tmp_path: Path) -> None:
+    before = tmp_path / "before.json"
+    before.write_text(scan_of(home, tmp_path, restarted_pod, "-o", "json").stdout)
+
+    done = scan_of(home, tmp_path, restarted_pod, "--severity", "critical", f"--baseline={before}", "--fail-on", "info")
+
+    assert done.exit_code == 0
+    assert "Resolved since" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -156,7 +249,8 @@ def test_what_cannot_be_read_is_told_and_never_called_healthy(
     done = scan_of(home, tmp_path, answered, "--timeout", seconds)
 
     assert done.exit_code == 0
-    assert done.stdout.startswith("No incidents found in the whole cluster; some checks could not run\n")
+    nothing = "Nothing was checked in the whole cluster: 0 objects could be read"
+    assert done.stdout.startswith(f"{nothing}; some checks could not run\n")
     assert "not checked Pod" in done.stdout
     assert why in " ".join(done.stdout.split())
     assert "healthy" not in done.stdout
@@ -298,6 +392,32 @@ def test_a_report_of_something_else_is_no_baseline(home: Home, tmp_path: Path) -
     assert "not a diagnosis" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "not valid JSON"),
+        (b"[" * 100_000, "not valid JSON"),
+        (b'{"version": 1, "incidents": [], "rules_run": ' + b"1" * 6_000 + b"}", "not valid JSON"),
+        (b"[]", "not a diagnosis"),
+        (bytes(range(256)), "is not text"),
+        (b'{"version": 2, "incidents": []}', "has version 2; expected version 1"),
+        (b'{"version": 1, "incidents": {"a": 1}}', "is damaged"),
+        (b'{"version": 1, "incidents": [null]}', "is damaged"),
+        (b'{"version": 1, "incidents": [{"id": "P04-1", "findings": []}]}', "is damaged"),
+        (b'{"version": 1, "incidents": [{"findings": [{"rule_id": "P04"}]}]}', "is damaged"),
+    ],
+    ids=["empty", "deep", "long number", "list", "binary", "version", "type", "null", "no findings", "no id"],
+)
+def test_a_damaged_baseline_is_one_line_and_exit_code_2(home: Home, tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / "before.json").write_bytes(content)
+
+    done = scan_of(home, tmp_path, broken_pod, "--baseline", str(tmp_path / "before.json"))
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
 def test_thousands_of_kinds_that_were_not_read_do_not_bury_the_report(home: Home, tmp_path: Path) -> None:
     def with_many_kinds(api: KubernetesApi) -> None:
         versions = [{"name": "v1", "served": True, "storage": True}]
@@ -364,7 +484,7 @@ def test_scan_does_not_import_the_models_library(home: Home, tmp_path: Path) -> 
             check=True,
         )
 
-    assert "No incidents found" in done.stdout
+    assert "Nothing to check" in done.stdout
     assert "heavy: []" in done.stdout
 
 

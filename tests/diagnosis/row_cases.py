@@ -29,7 +29,7 @@ resources need `apiVersion`. `{ago: 90}` is a time 90 seconds ago, in any field.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -109,15 +109,19 @@ def _case(rule_id: str, raw: Mapping[str, Any]) -> RowCase:
 
 def state_of(raw: Mapping[str, Any]) -> ClusterState:
     """The cluster of `objects`, `events` and `logs`."""
-    objects = [_object(body) for body in bodies_of(raw)]
     reading = Reading(
         now=NOW,
         namespaces=frozenset(raw.get("namespaces", ())),
         gaps=tuple(Gap(kind=kind, why="forbidden") for kind in raw.get("gaps", ())),
     )
-    uids = {(each.kind, each.namespace, each.name): each.uid for each in objects}
-    events = [ClusterEvent.of(_event(each, uids)) for each in raw.get("events", ())]
-    return ClusterState(reading, objects, events, log_texts_of(raw))
+    return state_of_bodies(reading, bodies_of(raw), event_bodies_of(raw), log_texts_of(raw))
+
+
+def state_of_bodies(
+    reading: Reading, bodies: Iterable[JsonObject], events: Iterable[JsonObject], logs: Mapping[LogKey, str]
+) -> ClusterState:
+    """The cluster of objects and events as the API server returns them."""
+    return ClusterState(reading, map(_object, bodies), map(ClusterEvent.of, events), logs)
 
 
 def bodies_of(raw: Mapping[str, Any]) -> tuple[JsonObject, ...]:

@@ -25,6 +25,7 @@ from holmes.kubernetes.kubeconfig import load_access
 from holmes.values.environment import Environment
 from holmes.values.errors import ClusterUnreachable
 from tests.support.certificates import Certificates, make_certificates
+from tests.support.deadlines import ends_before
 from tests.support.kubernetes_api import (
     Answer,
     KubernetesApi,
@@ -339,6 +340,44 @@ async def test_a_hanging_exec_plugin_ends_with_all_its_children(
     while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, "the plugin's child still runs"
         await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["yes", "yes >&2", "yes & wait", "setsid yes & exit 0"],
+    ids=["output", "errors", "child", "child outside the group"],
+)
+async def test_an_exec_plugin_that_prints_without_end_is_ended_with_its_children(
+    api: KubernetesApi, certificates: Certificates, tmp_path: Path, script: str
+) -> None:
+    user = _plugin(tmp_path, f"exec 3>{tmp_path}/held; {script}")
+
+    async with await ClusterClient.connect(_environment(tmp_path, api, _trust(certificates), user)) as client:
+        with ends_before(10), pytest.raises(ClusterUnreachable, match=r"'\./plugin' printed more than 1 MB; run it"):
+            await client.probe()
+
+    deadline = time.monotonic() + 3
+    while any(_holds(process, tmp_path / "held") for process in psutil.process_iter()):
+        assert time.monotonic() < deadline, "a process of the plugin still runs"
+        await asyncio.sleep(0.05)
+
+
+def _holds(process: psutil.Process, path: Path) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return any(file.path == str(path) for file in process.open_files())
+    return False
+
+
+async def test_a_hanging_exec_plugin_ends_in_time_when_a_process_outside_its_group_keeps_its_output(
+    api: KubernetesApi, certificates: Certificates, tmp_path: Path
+) -> None:
+    access = load_access(_environment(tmp_path, api, _trust(certificates), _plugin(tmp_path, "setsid sleep 8 & wait")))
+    assert access.user.exec_plugin is not None
+
+    with ends_before(6), pytest.raises(ClusterUnreachable, match=r"did not finish within 0\.5 s"):
+        await run_exec_plugin(
+            access.user.exec_plugin, access, Environment.of({"PATH": os.environ["PATH"]}), timeout_seconds=0.5
+        )
 
 
 async def test_an_old_auth_provider_gives_its_token(

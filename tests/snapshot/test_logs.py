@@ -30,6 +30,7 @@ def shop(tmp_path: Path) -> Recording:
     logs = {
         _key("web", "web"): RecordedLog(path=file, offset_bytes=0, size_bytes=len(LINES), timestamps=True),
         _key("bare", "web"): RecordedLog(path=bare, offset_bytes=0, size_bytes=29, timestamps=False),
+        _key("crashed", "web"): RecordedLog(path=file, offset_bytes=0, size_bytes=len(LINES), timestamps=True),
         _key("two", "b"): RecordedLog(path=tmp_path / "gone.log", offset_bytes=0, size_bytes=1, timestamps=True),
     }
     last = {"terminated": {"exitCode": 1}}
@@ -38,6 +39,7 @@ def shop(tmp_path: Path) -> Recording:
         _pod("bare", {"web": {"state": {"running": {}}}}),
         _pod("two", {"a": {"state": {"waiting": {"reason": "ContainerCreating"}}}, "b": {"state": {"running": {}}}}),
         _pod("pulling", {"web": {"state": {"waiting": {"reason": "ImagePullBackOff"}}}}),
+        _pod("crashed", {"web": {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": last}}),
         _pod("unscheduled", {"web": {}}, node=""),
     ]
     return recording(*objects, logs=logs)
@@ -84,6 +86,10 @@ def test_a_log_is_cut_as_the_kubelet_cuts_it(shop: Recording, query: dict[str, s
 
 def test_a_log_without_times_is_served_as_it_is(shop: Recording) -> None:
     assert read(shop, "bare", sinceSeconds="1", timestamps="true") == b"one\n2026-01-31T11:59:59Z two\n"
+
+
+def test_while_a_container_waits_both_logs_are_that_of_its_last_instance(shop: Recording) -> None:
+    assert read(shop, "crashed", previous="true") == read(shop, "crashed") == PLAIN
 
 
 def test_a_pod_that_no_node_has_yet_has_an_empty_log(shop: Recording) -> None:

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from holmes.kubernetes.client import ClusterClient
 from holmes.redaction.redactor import Redactor
-from holmes.snapshot.recorder import LogLimits, RecordOptions, RecordSummary, record_cluster
+from holmes.snapshot.log_recording import LogLimits
+from holmes.snapshot.recorder import RecordOptions, RecordSummary, record_cluster
 from holmes.snapshot.scrubbing import KnownSecrets, Scrubber
 from holmes.snapshot.sources import load_snapshot
 from holmes.values.environment import Environment

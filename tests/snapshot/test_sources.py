@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,13 @@ def test_a_broken_recording_is_one_line_that_names_the_place(
     assert expected in str(caught.value)
     assert str(tmp_path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_pipe_in_a_recording_is_never_read(tmp_path: Path) -> None:
+    folder = write_recording(tmp_path, discovery=None)
+    os.mkfifo(folder / "discovery.json")
+    with pytest.raises(ConfigError, match=r"discovery\.json: not a regular file"):
+        load_snapshot(folder)
 
 
 def test_manifests_get_what_a_cluster_would_have_filled_in(tmp_path: Path) -> None:

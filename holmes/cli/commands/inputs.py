@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TextIO
 
 from holmes.app.requests import Attachment
+from holmes.input_files import TOTAL_SECONDS, WAIT_SECONDS, read_input_file
 from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from holmes.app.cluster import ClusterChoice
@@ -97,13 +98,15 @@ def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[
     return Question(text=question.strip(), attachments=tuple(attachments))
 
 
-def read_text_file(path: Path) -> str:
-    """Return the text of a file, in which U+FFFD replaces invalid UTF-8. Raises `ConfigError`."""
+def read_text_file(path: Path, *, wait_seconds: float = WAIT_SECONDS) -> str:
+    """Return the text of a file, in which U+FFFD replaces invalid UTF-8.
+
+    Raises `ConfigError`, also for a pipe that sends no data for `wait_seconds`.
+    """
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_INPUT_BYTES + 1)
-    except OSError as error:
-        message = f"the file {str(path)!r} cannot be read: {error.strerror}"
+        content = read_input_file(path, MAX_INPUT_BYTES, wait_seconds=wait_seconds)
+    except (OSError, ValueError) as error:  # ValueError: the path contains NUL
+        message = f"the file {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}"
         raise ConfigError(message) from error
     if len(content) > MAX_INPUT_BYTES:
         message = f"the file {str(path)!r} is larger than 64 MB: reduce it, for example with grep or tail"
@@ -111,11 +114,13 @@ def read_text_file(path: Path) -> str:
     return _decoded(content, f"the file {str(path)!r}")
 
 
-def read_piped_text(stream: TextIO | None, wait_seconds: float, notice: Callable[[str], None]) -> str:
+def read_piped_text(
+    stream: TextIO | None, wait_seconds: float, notice: Callable[[str], None], total_seconds: float = TOTAL_SECONDS
+) -> str:
     """Return the piped text, which is empty for a terminal, a closed stream or a pipe without data.
 
-    Callers may leave a pipe open. Therefore, a pipe without data for `wait_seconds` is treated as finished, and
-    `notice` reports this. Raises `ConfigError` for binary data.
+    Callers may leave a pipe open. Therefore, a pipe is treated as finished if it sends no data for `wait_seconds`, or
+    does not end within `total_seconds`, and `notice` reports this. Raises `ConfigError` for binary data.
     """
     if stream is None or stream.closed or stream.isatty():
         return ""
@@ -124,31 +129,32 @@ def read_piped_text(stream: TextIO | None, wait_seconds: float, notice: Callable
     except (OSError, ValueError):
         return ""
     content = bytearray()
+    deadline = time.monotonic() + total_seconds
     for chunk in _chunks(descriptor, wait_seconds, notice):
         content += chunk
         if len(content) > MAX_INPUT_BYTES:
             notice("only the first 64 MB of standard input are used; pass less data, or attach files with --file")
             break
+        if time.monotonic() > deadline:
+            notice(f"standard input did not end within {total_seconds:g} s; only the data until then is used")
+            break
     return _decoded(bytes(content[:MAX_INPUT_BYTES]), "standard input")
 
 
-def _chunks(descriptor: int, wait_seconds: float, notice: Callable[[str], None]) -> list[bytes]:
-    """Read until the end of the stream, the size limit or a pause."""
+def _chunks(descriptor: int, wait_seconds: float, notice: Callable[[str], None]) -> Iterator[bytes]:
+    """Yield data until the end of the stream or a pause."""
     waits = not stat.S_ISREG(os.fstat(descriptor).st_mode)
-    chunks: list[bytes] = []
-    size = 0
-    while size <= MAX_INPUT_BYTES:
+    state = "empty"
+    while True:
         if waits and not _has_data(descriptor, wait_seconds, notice):
-            state = "finished" if chunks else "empty"
             pause = f"standard input sent no data for {wait_seconds:g} s and is treated as {state}"
             notice(f"{pause}; HOLMES_STDIN_TIMEOUT_SECONDS sets the time limit")
-            break
+            return
         chunk = os.read(descriptor, _CHUNK_BYTES)
         if not chunk:
-            break
-        chunks.append(chunk)
-        size += len(chunk)
-    return chunks
+            return
+        state = "finished"
+        yield chunk
 
 
 def _has_data(descriptor: int, wait_seconds: float, notice: Callable[[str], None]) -> bool:
@@ -217,8 +223,7 @@ async def firing_alerts(
 
 def _read_alerts(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_ALERT_BYTES + 1)
+        content = read_input_file(path, _MAX_ALERT_BYTES)
     except OSError as error:
         raise ConfigError(f"the file {str(path)!r} cannot be read: {error.strerror}") from error
     if len(content) > _MAX_ALERT_BYTES:

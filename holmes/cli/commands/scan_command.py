@@ -6,9 +6,10 @@ imported.
 
 from __future__ import annotations
 
+import json
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Literal, Self, TextIO, get_args
 
@@ -22,7 +23,7 @@ from holmes.cli.commands.command import (
     run_until_signal,
     verbose_option,
 )
-from holmes.cli.render.terminal import is_terminal, one_line
+from holmes.cli.render.terminal import counted, is_terminal, one_line, write_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +101,8 @@ class Seconds(click.FloatRange):
 @click.option(
     "--fail-on",
     type=click.Choice(["critical", "warning", "info"]),
-    help="Exit with code 1 if incidents of this severity or higher exist; with --baseline, only if they are new.",
+    help="Exit with code 1 if incidents of this severity or higher exist, even if --severity hides them; with "
+    "--baseline, only if they are new.",
 )
 @click.option(
     "--baseline",
@@ -160,18 +162,27 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
 
 
 def _show(report: DiagnosisReport, options: ScanOptions, baseline: DiagnosisReport | None) -> int:
+    """Show the incidents that `--severity` selects, and return the exit code. `--fail-on` judges all incidents."""
     from holmes.cli.render.scan_text import shown_report
+    from holmes.diagnosis.reports import at_least
     from holmes.settings.process import process_environment
 
     colours = is_terminal(sys.stdout) and not process_environment().get("NO_COLOR")
     narrowed = bool(options.rules or options.kinds or options.selector or options.severity == "critical")
     width = get_terminal_size().columns if is_terminal(sys.stdout) else 0
-    text = shown_report(report, options.output, baseline=baseline, narrowed=narrowed, colours=colours, width=width)
+    shown = at_least(options.severity, report)
+    before = at_least(options.severity, baseline) if baseline else None
+    text = shown_report(shown, options.output, baseline=before, narrowed=narrowed, colours=colours, width=width)
     click.echo(text, color=colours)
-    if options.fail_on and _fails(report, baseline, options.fail_on):
+    failing = _failing(report, baseline, options.fail_on) if options.fail_on else ()
+    if hidden := len(set(failing) - {each.id for each in shown.incidents}):
+        write_line(
+            sys.stderr, f"holmes: --severity {options.severity} hides {counted(hidden, 'incident')} of --fail-on"
+        )
+    if failing:
         return _EXIT_FOUND
     if options.fail_on and any("Pod" in each.kinds for each in report.not_checked):
-        click.echo("holmes: --fail-on cannot be evaluated, because pods could not be read", err=True)
+        write_line(sys.stderr, "holmes: --fail-on cannot be evaluated, because pods could not be read")
         return _EXIT_UNREAD
     return 0
 
@@ -180,7 +191,6 @@ async def _scan(
     settings: Settings, cluster: ClusterChoice, request: ScanRequest, interrupts: Interrupts
 ) -> DiagnosisReport:
     from holmes.app.cluster import chosen_cluster, scan_cluster, with_demo_hint
-    from holmes.cli.render.terminal import write_line
     from holmes.values.errors import ClusterUnreachable
 
     with interrupts:
@@ -209,11 +219,19 @@ def _request(options: ScanOptions, settings: Settings) -> ScanRequest:
     return ScanRequest(
         namespaces=() if options.all_namespaces else options.namespaces or configured,
         rules=options.rules,
-        wanted=IncidentFilter(severity=options.severity, kinds=options.kinds, labels=_labels(options.selector)),
+        wanted=IncidentFilter(
+            severity=_lowest(options.severity, options.fail_on), kinds=options.kinds, labels=_labels(options.selector)
+        ),
         read_limits=ReadLimits(seconds=options.timeout),
         log_limits=LogLimits(logs=options.logs),
         grace_seconds=options.grace,
     )
+
+
+def _lowest(shown: Severity, failing: Severity | None) -> Severity:
+    from holmes.values.findings import SEVERITIES
+
+    return max(shown, failing or shown, key=SEVERITIES.index)
 
 
 def _check_kinds(kinds: tuple[str, ...], report: DiagnosisReport) -> None:
@@ -241,24 +259,40 @@ def _labels(selector: str | None) -> tuple[tuple[str, str], ...]:
 
 
 def _baseline(file: Path) -> DiagnosisReport:
+    """Read an earlier report. Raises `ConfigError` if it is damaged, because its incidents would count as new."""
     from holmes.cli.commands.inputs import read_text_file
     from holmes.values.errors import ConfigError
-    from holmes.values.findings_json import report_from_json
 
     try:
-        return report_from_json(read_text_file(file))
+        return _whole_report(read_text_file(file))
     except ValueError as error:
         message = f"--baseline {str(file)!r}: {error}; create it with `holmes scan -o json > FILE`"
         raise ConfigError(message) from error
 
 
-def _fails(report: DiagnosisReport, baseline: DiagnosisReport | None, fail_on: Severity) -> bool:
-    from holmes.diagnosis.reports import compare
-    from holmes.values.findings import SEVERITIES
+def _whole_report(text: str) -> DiagnosisReport:
+    from holmes.values.findings_json import report_from_json
+
+    try:
+        written = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = "not valid JSON"
+        raise ValueError(message) from error
+    report = report_from_json(text)
+    incidents = written["incidents"]
+    whole = isinstance(incidents, list) and len(incidents) == len(report.incidents)
+    if not whole or not all(each.id and each.findings for each in report.incidents):
+        message = "the diagnosis is damaged: an incident has no id or no findings"
+        raise ValueError(message)
+    return report
+
+
+def _failing(report: DiagnosisReport, baseline: DiagnosisReport | None, fail_on: Severity) -> tuple[str, ...]:
+    """Return the ids of the incidents because of which the command fails."""
+    from holmes.diagnosis.reports import at_least, compare
 
     incidents = report.incidents if baseline is None else compare(baseline, report).new
-    worst = SEVERITIES.index(fail_on)
-    return any(SEVERITIES.index(incident.severity) <= worst for incident in incidents)
+    return tuple(each.id for each in at_least(fail_on, replace(report, incidents=incidents)).incidents)
 
 
 _ERASE = "\r\x1b[2K"

@@ -78,7 +78,7 @@ def create(
     volumes, are always recorded.
 
     Exit codes: 0 recorded, with unreadable objects listed in the summary; 1 not written; 2 wrong usage; 3 cluster
-    unreachable.
+    unreachable, or nothing could be read. After an error, an older recording in FOLDER is unchanged.
     """
     options = CreateOptions(**given)  # type: ignore[arg-type]  # checked by click
     context.exit(_create(folder, options, {"kubeconfig": kubeconfig, "kube_context": kube_context}))
@@ -111,7 +111,7 @@ def serve(context: click.Context, path: Path, port: int) -> None:
 @click.argument("path", type=PATH)
 @verbose_option
 def show(path: Path) -> None:
-    """Show the content of PATH, and the objects that could not be recorded."""
+    """Show the content of PATH, and the objects that could not be recorded or used."""
     from holmes.cli.render.terminal import tolerate_narrow_encodings
     from holmes.snapshot.sources import load_snapshot
 
@@ -138,7 +138,8 @@ async def _record(folder: Path, options: CreateOptions, settings: Settings, inte
     from holmes.app.redaction import make_redactor
     from holmes.cli.render.terminal import write_line
     from holmes.kubernetes.client import ClusterClient
-    from holmes.snapshot.recorder import LogLimits, RecordOptions, record_cluster
+    from holmes.snapshot.log_recording import LogLimits
+    from holmes.snapshot.recorder import RecordOptions, record_cluster
 
     configured = (settings.investigation.namespace,) if settings.investigation.namespace else ()
     wanted = RecordOptions(
@@ -193,7 +194,8 @@ def _contents_lines(recording: Recording) -> str:
     lines = [
         f"recorded at {timestamp(recording.recorded_at)}, context {recording.context or 'unknown'}, {scope}",
         *_counts(sorted((name, count) for name, count in counts if count), len(recording.logs)),
-        *_notes(recording.unread),
+        *(_notes(recording.unread) if recording.unread or not recording.notes else ()),
+        *(f"warning: {note}" for note in recording.notes),
     ]
     return _shown(lines)
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
+from holmes.cli.render.scan_notes import notes_of
 from holmes.values.fixes import fix_lines
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ def junit_report(report: DiagnosisReport) -> str:
     """Return the report as JUnit XML.
 
     Each incident is a failed test, or a passed one with severity `info`. Each kind without incidents is a passed test,
-    and each check that could not run is a skipped test.
+    and each check that could not run and each limit of the scope is a skipped test.
     """
     cases = [
         *map(_of_incident, report.incidents),
         *(_case(each.kind, f"{each.total} checked") for each in report.checked if not each.affected),
+        *(_skipped("scope", note) for note in notes_of(report)),
         *(_skipped(each.what, each.why) for each in report.not_checked),
     ]
     failures = sum(each.find("failure") is not None for each in cases)

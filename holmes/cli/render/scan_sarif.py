@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from holmes import __version__
+from holmes.cli.render.scan_notes import notes_of
 from holmes.diagnosis.engine import all_rules
 from holmes.diagnosis.reports import compare
 from holmes.values.fixes import fix_lines
@@ -82,7 +83,10 @@ def _invocation(report: DiagnosisReport) -> JsonObject:
         "executionSuccessful": True,
         "endTimeUtc": report.taken_at,
         "toolExecutionNotifications": [
-            {"level": "warning", "message": {"text": f"not checked: {each.what}: {each.why}"}}
-            for each in report.not_checked
+            *({"level": "note", "message": {"text": note}} for note in notes_of(report)),
+            *(
+                {"level": "warning", "message": {"text": f"not checked: {each.what}: {each.why}"}}
+                for each in report.not_checked
+            ),
         ],
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from holmes.cli.render.scan_notes import empty_note, is_empty, place_of, young_note
 from holmes.cli.render.terminal import counted, sanitized
 from holmes.diagnosis.reports import compare
 from holmes.kubernetes.fields import duration, moment
@@ -81,10 +82,11 @@ def headline(report: DiagnosisReport, *, narrowed: bool = False) -> str:
 
     Never claims that all objects are healthy.
     """
-    where = f"in {counted(len(report.namespaces), 'namespace')} {', '.join(report.namespaces)}"
-    place = where.replace("1 namespace", "namespace") if report.namespaces else "in the whole cluster"
+    place = place_of(report)
     if not report.incidents:
         reservation = "" if report.complete else "; some checks could not run"
+        if is_empty(report):
+            return f"{empty_note(report)}{reservation}"
         chosen = " that match --kind, --selector, --rule or --severity" if narrowed else ""
         return f"No incidents found{chosen} {place}{reservation}"
     counts = Counter(incident.severity for incident in report.incidents)
@@ -113,6 +115,7 @@ def _table(
         yield sanitized(line)
     yield ""
     yield from _labelled("checked", (_counts(report),) if report.checked else ())
+    yield from _labelled("too young", tuple(filter(None, (young_note(report),))))
     gaps = tuple(_gaps(report))
     more = (f"{len(gaps) - _FEW_GAPS} more; see -o wide",) if len(gaps) > _FEW_GAPS else ()
     yield from _labelled("not checked", (*gaps[:_FEW_GAPS], *more))
@@ -157,6 +160,7 @@ def _wide(report: DiagnosisReport, baseline: DiagnosisReport | None, *, colours:
         yield sanitized(line)
     yield ""
     yield from _labelled("checked", (_counts(report),) if report.checked else ())
+    yield from _labelled("too young", tuple(filter(None, (young_note(report),))))
     yield from _labelled("not checked", tuple(_gaps(report)))
 
 
@@ -186,8 +190,8 @@ def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narr
     yield ""
     if report.checked:
         yield f"Checked: {_counts(report)}."
-    for gap in _gaps(report):
-        yield f"- not checked: {gap}"
+    yield from (f"- too young: {note}" for note in filter(None, (young_note(report),)))
+    yield from (f"- not checked: {gap}" for gap in _gaps(report))
 
 
 def _gaps(report: DiagnosisReport) -> Iterator[str]:

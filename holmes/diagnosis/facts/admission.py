@@ -15,10 +15,12 @@ from holmes.kubernetes.fields import (
     SERVICE_NAME,
     at,
     child,
+    children,
     integer,
     matches_selector,
     moment,
     text,
+    texts,
 )
 from holmes.values.expressions import expression
 from holmes.values.findings import Evidence, ObjectRef
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 _CONFIGURATIONS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _HTTPS: Final = 443
+_DEFAULT_TIMEOUT_SECONDS: Final = 10
+_REQUEST_SECONDS: Final = 30
+"""The minimum time after which a client or the API server gives up on a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,21 @@ class Webhook:
     @property
     def port(self) -> int:
         return integer(self.body, "clientConfig", "service", "port") or _HTTPS
+
+    @property
+    def timeout_seconds(self) -> int:
+        """The time that the API server waits for the webhook."""
+        return integer(self.body, "timeoutSeconds") or _DEFAULT_TIMEOUT_SECONDS
+
+    @property
+    def changes_new_pods(self) -> bool:
+        """Whether the API server calls the webhook to change pods that are created."""
+        return self.configuration.kind == "MutatingWebhookConfiguration" and any(
+            {"CREATE", "*"} & {*texts(rule, "operations")}
+            and {"", "*"} & _listed(rule, "apiGroups")
+            and {"pods", "*", "*/*"} & {*texts(rule, "resources")}
+            for rule in children(self.body, "rules")
+        )
 
     def covers_namespace(self, namespace: ClusterObject) -> bool:
         """Return whether the webhook is called for objects in the namespace."""
@@ -102,6 +122,12 @@ class Webhook:
         if found is not None:
             values.append(evidence.field(found, "spec", "selector"))
         return tuple(values)
+
+
+def _listed(rule: JsonObject, key: str) -> set[str]:
+    """Return a list of a rule with its empty texts, which stand for the core group."""
+    found = rule.get(key)
+    return {each for each in found if isinstance(each, str)} if isinstance(found, list) else set()
 
 
 def webhooks(state: ClusterState) -> Iterator[Webhook]:
@@ -182,6 +208,9 @@ WEBHOOK_DENIED: Final = expression(
 )
 POLICY_DENIED: Final = expression(
     r"ValidatingAdmissionPolicy '(?P<policy>[^']+)' with binding '[^']+' denied request:?\s*(?P<why>.*)", re.IGNORECASE
+)
+_TIMED_OUT: Final = expression(
+    r"request did not complete within (?:the )?(?:requested|allotted) timeout", re.IGNORECASE
 )
 _KNOWN: Final = (
     QUOTA, MUST_SPECIFY, BOUNDS, RATIO, SERVICE_ACCOUNT, POD_SECURITY, WEBHOOK_FAILED, WEBHOOK_DENIED, POLICY_DENIED,
@@ -306,3 +335,16 @@ def _refusal(state: ClusterState, maker: ClusterObject) -> Refusal | None:
 
 def _ready_pods(workload: ClusterObject) -> int:
     return max(workload.integer("status", key) for key in ("readyReplicas", "numberReady", "ready", "succeeded"))
+
+
+def slow_webhooks(state: ClusterState, refusal: Refusal) -> tuple[Webhook, ...]:
+    """Return the webhooks that may together take longer than the request of a refusal, the most patient first.
+
+    Webhooks that change a pod are called one after another. Empty if the request did not time out.
+    """
+    space = state.get("Namespace", "", refusal.maker.namespace)
+    if space is None or not _TIMED_OUT.search(refusal.message):
+        return ()
+    called = [each for each in webhooks(state) if each.changes_new_pods and each.covers_namespace(space)]
+    enough = len(called) > 1 and sum(each.timeout_seconds for each in called) >= _REQUEST_SECONDS
+    return tuple(sorted(called, key=lambda each: -each.timeout_seconds)) if enough else ()

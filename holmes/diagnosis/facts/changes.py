@@ -44,6 +44,7 @@ _NOUNS: Final = {
     "ports": "port",
 }
 _MOST_DIFFERENCES: Final = 20
+_MOST_DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ def replica_sets_newest_first(state: ClusterState, deployment: ClusterObject) ->
 def revision(replica_set: ClusterObject) -> int:
     """Return the revision number of a ReplicaSet, or 0 if it is unknown."""
     written = replica_set.annotations.get(_REVISION, "")
-    return int(written) if written.isascii() and written.isdigit() else 0
+    return int(written) if written.isascii() and written.isdigit() and len(written) <= _MOST_DIGITS else 0
 
 
 def last_rollout(

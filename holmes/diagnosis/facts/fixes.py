@@ -38,7 +38,8 @@ _FIXED_FIELDS: Final = {
     "RoleBinding": ("/roleRef",),
     "ClusterRoleBinding": ("/roleRef",),
 }
-_SCALED_DOWN: Final = expression(r"Scaled down replica set \S+ (?:from (\d+) to 0|to 0 from (\d+))")
+_SCALED_DOWN: Final = expression(r"Scaled down replica set \S+ (?:from (\d{1,9}) to 0|to 0 from (\d{1,9}))")
+_POSITION: Final = expression(r"[0-9]{1,9}")
 _RESTARTED: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet"})
 _LONGEST_CHARACTERS: Final = 200
 _TEMPLATE: Final = "spec.template."
@@ -207,7 +208,7 @@ def _at_pointer(value: JsonValue, pointer: str) -> JsonValue:
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, list):
-            value = value[int(key)] if key.isdigit() and int(key) < len(value) else None
+            value = value[int(key)] if _POSITION.fullmatch(key) and int(key) < len(value) else None
         else:
             value = at(value, key)
     return value

@@ -58,6 +58,7 @@ _DATA_SOURCE = expression(
 )
 _SETTING_HOST = expression(rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?(?:/\S*)?")
 
+_MOST_DIGITS: Final = 9
 _MESSAGES: Final = tuple(
     expression(pattern.replace("HOST", rf"[\"'`]?(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?[\"'`]?(?![\w-])"))
     for pattern in (
@@ -217,7 +218,7 @@ def _settings(line: str) -> Iterator[Mention]:
 
 
 def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:
-    number = int(port) if port else None
+    number = int(port) if port and len(port) <= _MOST_DIGITS else None
     if (host.rstrip(".") in _NO_HOSTS and not _is_in_place(host, port, form)) or any(
         len(label) > 63 or label.endswith("-") for label in host.split(".")
     ):
@@ -308,7 +309,7 @@ def _from_variables(variables: dict[str, tuple[str, Evidence]]) -> Iterator[Sett
         expanded, sources = _expanded(content, variables, only_plain=True)
         match = _HOST_NAMES.match(name)
         port = variables.get(f"{match['prefix']}PORT") if match else None
-        if port is not None and port[0].strip().isdigit() and not re.search(r"[:/,]", expanded):
+        if port is not None and port[0].strip().isdecimal() and not re.search(r"[:/,]", expanded):
             expanded = f"{expanded.strip()}:{port[0].strip()}"
         written = f"{name}={expanded}" if "\n" not in expanded else expanded
         yield Setting(text=written, evidence=evidence, sources=sources)

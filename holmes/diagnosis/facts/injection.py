@@ -12,7 +12,7 @@ from holmes.diagnosis.facts.actors import last_write
 from holmes.diagnosis.facts.admission import backends, webhooks
 from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.templates import workloads_behind
-from holmes.kubernetes.fields import child, children, matches_selector, moment, text, texts
+from holmes.kubernetes.fields import child, children, matches_selector, moment, text
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _uncalled(state: ClusterState, pod: ClusterObject, injector: _Injector) -> t
         configuration = webhook.configuration
         called = webhook.service.name if webhook.service is not None else ""
         named = any(injector.webhook in each for each in (configuration.name, webhook.name, called))
-        if not named or not _changes_new_pods(webhook) or configuration.created > pod.created:
+        if not named or not webhook.changes_new_pods or configuration.created > pod.created:
             continue
         selects = space is not None and webhook.covers_namespace(space) and _selects(webhook, pod)
         trouble = webhook.trouble(state)
@@ -237,22 +237,6 @@ def _uncalled(state: ClusterState, pod: ClusterObject, injector: _Injector) -> t
         if space is not None and not selects and not trouble and found is None:
             found = webhook, "its selectors do not match the namespace and the labels of the pod"
     return found
-
-
-def _changes_new_pods(webhook: Webhook) -> bool:
-    """Return whether the API server calls the webhook to change pods that are created."""
-    return webhook.configuration.kind == "MutatingWebhookConfiguration" and any(
-        {"CREATE", "*"} & {*texts(rule, "operations")}
-        and {"", "*"} & _listed(rule, "apiGroups")
-        and {"pods", "*", "*/*"} & {*texts(rule, "resources")}
-        for rule in children(webhook.body, "rules")
-    )
-
-
-def _listed(rule: JsonObject, key: str) -> set[str]:
-    """Return a list of a rule with its empty texts, which stand for the core group."""
-    found = rule.get(key)
-    return {each for each in found if isinstance(each, str)} if isinstance(found, list) else set()
 
 
 def _was_down(state: ClusterState, webhook: Webhook, at: float) -> bool:

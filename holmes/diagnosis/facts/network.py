@@ -33,6 +33,9 @@ class ServicePort:
     target: int | str
 
 
+_MOST_DIGITS: Final = 9
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerPort:
     container: str
@@ -49,18 +52,21 @@ def service_ports(service: ClusterObject) -> tuple[ServicePort, ...]:
 def _port(index: int, port: JsonObject) -> ServicePort:
     target = at(port, "targetPort")
     number = integer(port, "port")
-    named = isinstance(target, str) and not target.isdigit()
+    written = port_number(target)
     return ServicePort(
         index=index,
         name=text(port, "name"),
         port=number,
         protocol=text(port, "protocol") or "TCP",
-        target=str(target) if named else int(str(target)) if _is_number(target) else number,
+        target=written if written is not None else target if isinstance(target, str) else number,
     )
 
 
-def _is_number(target: object) -> bool:
-    return (isinstance(target, int) and not isinstance(target, bool)) or (isinstance(target, str) and target.isdigit())
+def port_number(written: object) -> int | None:
+    """Return a port that is written as a number, or None for a name and for anything else."""
+    if isinstance(written, str):
+        return int(written) if written.isascii() and written.isdigit() and len(written) <= _MOST_DIGITS else None
+    return written if isinstance(written, int) and not isinstance(written, bool) else None
 
 
 def container_ports(spec: JsonObject) -> Iterator[ContainerPort]:
@@ -290,11 +296,11 @@ def _port_matches(port: JsonObject, connection: Connection) -> bool:
     wanted = at(port, "port")
     if wanted is None:
         return True
-    if isinstance(wanted, str) and not wanted.isdigit():
+    first = port_number(wanted)
+    if first is None and isinstance(wanted, str):
         declared = container_ports(connection.server.child("spec"))
         return any(
             each.name == wanted and each.number == connection.port and each.protocol == connection.protocol
             for each in declared
         )
-    first = int(wanted) if isinstance(wanted, int | str) else 0
-    return first <= connection.port <= max(first, integer(port, "endPort"))
+    return (first or 0) <= connection.port <= max(first or 0, integer(port, "endPort"))

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import children, integer, matches_map, matches_selector, text, text_map, texts
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredD
 CONTROL_PLANE_TAINTS: Final = frozenset({"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"})
 CORDON_TAINT: Final = "node.kubernetes.io/unschedulable"
 PROBLEM_PREFIX: Final = "node.kubernetes.io/"
+_INTEGER: Final = expression(r"-?[0-9]{1,18}")
 _AGENT_NOT_READY: Final = "/agent-not-ready"
 """The end of the taint that a node has until the agent of its network or storage runs, for example that of Cilium."""
 UNINITIALIZED_TAINT: Final = "node.cloudprovider.kubernetes.io/uninitialized"
@@ -50,7 +52,7 @@ def expression_holds(expression: JsonObject, labels: Mapping[str, str]) -> bool:
     if operator not in {"Gt", "Lt"}:
         return matches_selector({"matchExpressions": [dict(expression)]}, labels)
     bound, own = next(iter(texts(expression, "values")), ""), labels.get(text(expression, "key"), "")
-    if not (bound.lstrip("-").isdecimal() and own.lstrip("-").isdecimal()):
+    if not (_INTEGER.fullmatch(bound) and _INTEGER.fullmatch(own)):
         return False
     return int(own) > int(bound) if operator == "Gt" else int(own) < int(bound)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from holmes.diagnosis.facts.network import port_number
 from holmes.diagnosis.facts.pods import container_field, containers_of
 from holmes.kubernetes.fields import at, child, children, integer, moment, text, texts
 from holmes.values.expressions import expression
@@ -205,13 +206,13 @@ def _port_is_wrong(probe: Probe) -> bool:
 
     Returns False if the container declares no ports and its command contains no ports.
     """
-    port, declared = probe.port, children(probe.container.spec, "ports")
-    if isinstance(port, str) and not port.isdigit():
-        return not any(text(each, "name") == port for each in declared)
+    declared, port = children(probe.container.spec, "ports"), port_number(probe.port)
+    if port is None and probe.port is not None:
+        return not any(text(each, "name") == probe.port for each in declared)
     numbers = {integer(each, "containerPort") for each in declared}
     if port is None or not numbers:
-        return bool(_command_ports(probe)) and port is not None and int(port) not in _command_ports(probe)
-    return int(port) not in numbers | _command_ports(probe)
+        return bool(_command_ports(probe)) and port is not None and port not in _command_ports(probe)
+    return port not in numbers | _command_ports(probe)
 
 
 def _command_ports(probe: Probe) -> set[int]:

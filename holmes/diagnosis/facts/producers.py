@@ -9,11 +9,12 @@ from collections import defaultdict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.chaos import kraken_runs, targets_of
 from holmes.diagnosis.facts.custom_table import values_at
 from holmes.diagnosis.facts.nodes import UNINITIALIZED_TAINT
 from holmes.diagnosis.facts.quotas import exhausted_for
 from holmes.kubernetes.cluster_state import once_per_state
-from holmes.kubernetes.fields import children, text, text_map, texts
+from holmes.kubernetes.fields import children, text
 from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
@@ -103,6 +104,9 @@ class _Index:
         for kind in _RUNNING_KINDS:
             for each in state.of(kind):
                 self.workloads[each.name].append(each.ref)
+        for run in kraken_runs(state):
+            for target in targets_of(state, run):
+                self.makers[target].append(state.workload_of(run).ref)
         for each in state.custom_resources:
             for target in targets_of(state, each):
                 self.makers[target].append(each.ref)
@@ -111,22 +115,6 @@ class _Index:
                     self.patterns.append((product, each.ref))
                 else:
                     self.makers[product].append(each.ref)
-
-
-def targets_of(state: ClusterState, each: ClusterObject) -> tuple[ObjectRef, ...]:
-    """Return the workloads that a chaos experiment disturbs. Empty for other objects."""
-    if each.group not in CHAOS_GROUPS:
-        return ()
-    selector, app = each.child("spec", "selector"), each.child("spec", "appinfo")
-    labels = text_map(selector, "labelSelectors")
-    key, _, wanted = text(app, "applabel").partition("=")
-    labels |= {key: wanted} if key and wanted else {}
-    spaces = texts(selector, "namespaces") or (text(app, "appns") or each.namespace,)
-    pods = [pod for space in spaces for pod in state.selected("Pod", space, labels)]
-    return tuple(dict.fromkeys(state.workload_of(pod).ref for pod in pods))
-
-
-CHAOS_GROUPS: Final = frozenset({"chaos-mesh.org", "litmuschaos.io"})
 
 
 def _products(each: ClusterObject) -> Iterator[ObjectRef]:

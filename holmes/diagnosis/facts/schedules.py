@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _HOUR: Final = 3_600
 _DAY: Final = 24 * _HOUR
+_MOST_DIGITS: Final = 4
 _MACROS: Final = {"@hourly": _HOUR, "@daily": _DAY, "@midnight": _DAY, "@weekly": 7 * _DAY, "@monthly": 31 * _DAY}
 _ANY: Final = frozenset({"*", "?", "*/1"})
 
@@ -70,6 +71,8 @@ def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int 
 def _step(field: str, units: int, seconds: int) -> int | None:
     """Return the interval of a step such as `*/15` in seconds, or None if the field is not a step."""
     base, slash, step = field.partition("/")
-    if base not in _ANY or not slash or not step.isascii() or not step.isdigit() or not 0 < int(step) <= units:
+    if base not in _ANY or not slash or not step.isascii() or not step.isdigit() or len(step) > _MOST_DIGITS:
+        return None
+    if not 0 < int(step) <= units:
         return None
     return int(step) * seconds

@@ -47,7 +47,7 @@ _REASONS: Final[tuple[tuple[Reason, re.Pattern[str]], ...]] = (
 )
 _OF_NODES: Final = frozenset({"resources", "taint", "neighbours", "selector", "ports"})
 """Reasons that another node can remove."""
-_PIECE: Final = expression(r"(?P<count>\d+) (?P<text>.+?)(?=, \d+ |[.;] |[.;]?$)")
+_PIECE: Final = expression(r"(?P<count>\d{1,9}) (?P<text>.+?)(?=, \d+ |[.;] |[.;]?$)")
 _HEAD: Final = expression(r"^.*?nodes? (?:are|is) available: ?", re.IGNORECASE | re.DOTALL)
 _PREEMPTION: Final = expression(r"[.,;]?\s*preemption:", re.IGNORECASE)
 _SCALING: Final = frozenset({"TriggeredScaleUp", "Nominated"})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.access_review import denials_in, reason_of, role_of
 from holmes.diagnosis.facts.admission import QUOTA
+from holmes.diagnosis.facts.chaos import action_of, kraken_runs, targets_of
 from holmes.diagnosis.facts.custom_health import Trouble
 from holmes.diagnosis.facts.custom_links import made_by, named_in
 from holmes.diagnosis.facts.custom_reasons import with_reason
@@ -24,7 +25,7 @@ from holmes.diagnosis.facts.custom_table import row_of
 from holmes.diagnosis.facts.custom_words import SAYS_WHY, gist, specificity
 from holmes.diagnosis.facts.fixes import corrected, provided
 from holmes.diagnosis.facts.pods import is_sick
-from holmes.diagnosis.facts.producers import controllers_of, producers_of, targets_of
+from holmes.diagnosis.facts.producers import controllers_of, producers_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, duration, integer, text, texts
@@ -89,33 +90,40 @@ def delivery(state: ClusterState) -> Iterator[Fault]:
     kinds=("CustomResourceDefinition",),
     reads=("spec.suspend", "spec.paused", "metadata.annotations", "status.conditions", "status.phase"),
     explanation="Operators do not process suspended and paused objects, so changes have no effect and their "
-    "faults are not repaired. Chaos experiments make other objects fail on purpose. Both are information and not "
-    "faults.",
+    "faults are not repaired. Chaos experiments, and runs of Kraken, make other objects fail on purpose. Both are "
+    "information and not faults.",
 )
 def intended(state: ClusterState) -> Iterator[Fault]:
     for each in state.custom_resources:
         trouble = intent_of(state, each)
         if trouble is not None:
             yield _fault(state, each, trouble, (), behind=False)
-            yield from _disturbed(state, each, trouble)
+            yield from _disturbed(state, each, (*trouble.proof, evidence.field(each, "spec")))
+    for pod in kraken_runs(state):
+        yield from _disturbed(state, pod, (evidence.field(pod, "spec", "containers"),))
 
 
-def _disturbed(state: ClusterState, experiment: ClusterObject, trouble: Trouble) -> Iterator[Fault]:
-    """Report the workloads that a running chaos experiment disturbs."""
+def _disturbed(state: ClusterState, experiment: ClusterObject, proof: tuple[Evidence, ...]) -> Iterator[Fault]:
+    """Report the workloads that a running chaos experiment disturbs. A run of Kraken is that of its Job."""
+    culprit = state.workload_of(experiment).ref if experiment.kind == "Pod" else experiment.ref
     for ref in targets_of(state, experiment):
         workload = state.find(ref)
         sick = workload is not None and is_sick(state, workload)
-        action = experiment.text("spec", "action")
+        action = action_of(experiment)
         yield Fault(
             subject=ref,
-            culprit=experiment.ref,
+            culprit=culprit,
             title="Chaos experiment disturbs the workload",
             severity="critical" if sick else "info",
-            cause=f"The chaos experiment {experiment.ref}{f' ({action})' if action else ''} is running against {ref}",
-            evidence=(*trouble.proof, evidence.field(experiment, "spec")),
-            next_check=describe(state, experiment),
+            cause=f"The chaos experiment {culprit}{f' ({action})' if action else ''} is running against {ref}",
+            evidence=proof,
+            next_check=_log_of(experiment) if experiment.kind == "Pod" else describe(state, experiment),
             since=experiment.created,
         )
+
+
+def _log_of(pod: ClusterObject) -> str:
+    return f"kubectl -n {pod.namespace} logs {pod.name} --tail=50"
 
 
 def _unprocessed(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:

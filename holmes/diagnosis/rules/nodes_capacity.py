@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 
-_VERSION: Final = expression(r"v?(\d+)\.(\d+)", re.ASCII)
+_VERSION: Final = expression(r"v?(\d{1,9})\.(\d{1,9})", re.ASCII)
 _NO_ADDRESS: Final = expression(
     r"no (?:more )?(?:available )?ips?\b|failed to (?:assign|allocate) (?:an )?(?:ip|for range)", re.IGNORECASE
 )

@@ -146,7 +146,8 @@ def _probe_numbers(pod: ClusterObject) -> set[int]:
         for probe in ("readinessProbe", "livenessProbe", "startupProbe")
         for how in ("httpGet", "tcpSocket", "grpc")
     ]
-    return {port for port in ports if isinstance(port, int)} | {names[each] for each in ports if each in names}
+    named = {names[each] for each in ports if isinstance(each, str) and each in names}
+    return {port for port in ports if isinstance(port, int)} | named
 
 
 def _too_broad(service: ClusterObject, strangers: list[ClusterObject], serving: list[str]) -> Fault:

@@ -18,6 +18,7 @@ from holmes.diagnosis.facts.admission import (
     backends,
     refusals,
     refused_with,
+    slow_webhooks,
     unblocked,
     webhook_named,
 )
@@ -311,7 +312,7 @@ def policy_denies(state: ClusterState) -> Iterator[Fault]:
 )
 def refused_otherwise(state: ClusterState) -> Iterator[Fault]:
     for refusal in refusals(state):
-        if refusal.is_known:
+        if refusal.is_known or slow_webhooks(state, refusal):
             continue
         yield Fault(
             subject=refusal.maker.ref,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
 
-_ORDINAL: Final = expression(r"-(\d+)$")
+_ORDINAL: Final = expression(r"-(\d{1,9})$")
 
 _VENDOR_DOMAINS: Final = (
     "kubernetes.io k8s.io k8s.aws amazonaws.com eksctl.io google.com azure.com microsoft.com digitalocean.com "

@@ -5,6 +5,7 @@ Discovery documents are returned as recorded, or aggregated into one document.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import boolean, child, children, nanoseconds, text, text_map, texts
@@ -134,6 +135,8 @@ def log_answer(recording: Recording, pod: JsonObject, query: Mapping[str, str]) 
         return b""  # the pod is not scheduled, so the API server returns an empty log
     key = LogKey(namespace=namespace, pod=name, container=container, previous=previous)
     recorded = recording.logs.get(key)
+    if recorded is None and child(_status_of(pod, container), "state", "waiting"):
+        recorded = recording.logs.get(replace(key, previous=not previous))  # both are the log of its last instance
     if recorded is None:
         raise _no_log(recording, pod, key)
     try:
@@ -171,7 +174,7 @@ def _no_log(recording: Recording, pod: JsonObject, key: LogKey) -> ApiFailure:
 
     Its message is the kubelet's message, or states that the log was not recorded.
     """
-    status = next((each for each in _statuses(pod) if text(each, "name") == key.container), {})
+    status = _status_of(pod, key.container)
     last = child(status, "lastState")
     if key.previous and "terminated" not in last:
         message = f'previous terminated container "{key.container}" in pod "{key.pod}" not found'
@@ -191,6 +194,10 @@ def _waiting(key: LogKey, reason: str) -> str:
     start = f'container "{key.container}" in pod "{key.pod}" is waiting to start'
     pulling = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
     return f"{start}: {pulling.get(reason, reason)}"
+
+
+def _status_of(pod: JsonObject, container: str) -> JsonObject:
+    return next((each for each in _statuses(pod) if text(each, "name") == container), {})
 
 
 def _statuses(pod: JsonObject) -> Iterator[JsonObject]:

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from holmes.kubernetes.client import RECORDED_NAMESPACES
+from holmes.snapshot.recording import VERSION
 from holmes.snapshot.server.access_reviews import REVIEWS, Subject, review
 from holmes.snapshot.server.answers import aggregated_answer, deprecation, log_answer, plain_answer
 from holmes.snapshot.server.objects import ObjectAnswers, ObjectRequest
@@ -26,6 +27,7 @@ from holmes.snapshot.server.responses import (
     bad_request,
     decode_review,
     no_such_path,
+    not_recorded,
     read_only,
 )
 
@@ -113,6 +115,8 @@ class Api:
     def _outside(self, parts: tuple[str, ...]) -> Answer:
         match parts:
             case ("version",):
+                if not self._recording.version:
+                    raise not_recorded("", VERSION, "it is not part of this recording")
                 return _json_answer(self._recording.version)
             case (check, *_) if check in _HEALTH:
                 return Answer(body=b"ok", content_type="text/plain; charset=utf-8")

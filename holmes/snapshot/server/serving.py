@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import os
 import shutil
 import socket
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import uvicorn
+
+_log = logging.getLogger(__name__)
 
 _ADDRESS = "127.0.0.1"
 _BACKLOG = 64
@@ -46,9 +49,12 @@ class SnapshotServer:
 async def serve_snapshot(source: Path | Recording, *, port: int = 0) -> AsyncIterator[SnapshotServer]:
     """Serve a recording, a cluster dump or manifests until the block ends. `port` 0 selects a free port.
 
-    Does not handle signals. Raises `ConfigError` if the source cannot be read or the port is in use.
+    Logs a warning about content that cannot be used. Does not handle signals. Raises `ConfigError` if the source cannot
+    be read or the port is in use.
     """
     recording = source if isinstance(source, Recording) else await asyncio.to_thread(load_snapshot, source)
+    for note in recording.notes:
+        _log.warning("%s: %s", recording.source, note)
     listener = _listen(port)
     closing = asyncio.Event()
     # kubectl caches discovery by address for hours, so each recording has its own path.

@@ -1,0 +1,58 @@
+"""Rule for admission webhooks that together take longer than a request may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.admission import backends, refusals, slow_webhooks
+from holmes.diagnosis.facts.fixes import instruction
+from holmes.diagnosis.rule import Fault, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.diagnosis.facts.admission import Webhook
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+
+_SHOWN = 4
+
+
+@Row(
+    id="A07",
+    title="Admission webhooks together take too long",
+    severity="critical",
+    kinds=("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"),
+    needs=("MutatingWebhookConfiguration", "Namespace"),
+    reads=("event FailedCreate", "webhooks[].timeoutSeconds", "webhooks[].rules", "webhooks[].namespaceSelector"),
+    explanation="The API server calls the webhooks that change a pod one after another, and the request to create the "
+    "pod ends after its own timeout. Each webhook may respond within its timeoutSeconds while all of them together "
+    "take longer than the request. The webhook with the longest timeoutSeconds is named first: which one is slow "
+    "is shown by the metric apiserver_admission_webhook_admission_duration_seconds. The severity is warning while pods "
+    "of the workload are ready.",
+)
+def webhooks_take_too_long(state: ClusterState) -> Iterator[Fault]:
+    for refusal in refusals(state):
+        found = slow_webhooks(state, refusal)
+        if not found:
+            continue
+        seconds = " + ".join(f"{each.timeout_seconds} s ({each.name})" for each in found[:_SHOWN])
+        first = found[0].configuration
+        yield Fault(
+            subject=refusal.maker.ref,
+            culprit=first.ref,
+            severity=refusal.severity,
+            cause=f"The API server gave up creating a pod of {refusal.workload.ref}, because the {len(found)} webhooks "
+            f"that it calls before, one after another, may take {sum(each.timeout_seconds for each in found)} s: "
+            f"{seconds}",
+            evidence=(refusal.proof, *(_timeout(each) for each in found[:_SHOWN])),
+            next_check="kubectl get mutatingwebhookconfigurations",
+            because=tuple(ref for each in found for ref in backends(state, each)),
+            since=refusal.since,
+            fix=(instruction(first.ref, "Repair the slow webhook, or lower the timeoutSeconds of the webhooks."),),
+        )
+
+
+def _timeout(webhook: Webhook) -> Evidence:
+    return evidence.value(webhook.configuration, f"{webhook.path}.timeoutSeconds", webhook.timeout_seconds)
