@@ -115,8 +115,14 @@ class ClusterState:
                 self._by_uid[each.uid] = each
             if each.owner is not None:
                 self._by_owner[each.owner.uid].append(each)
+        self._events = tuple(map(self._with_uid_of_node, self._events))
         for event in sorted(self._events, key=lambda event: event.last):
             self._events_by_uid[event.uid].append(event)
+
+    def _with_uid_of_node(self, event: ClusterEvent) -> ClusterEvent:
+        """Return an event with the uid of its node. The kubelet writes the name of the node instead."""
+        node = self._by_name.get(("Node", "", event.name)) if event.kind == "Node" and event.uid == event.name else None
+        return event if node is None else replace(event, uid=node.uid)
 
     def with_logs(self, logs: Mapping[LogKey, str]) -> ClusterState:
         """Return a copy of this state with additional logs, or with other texts of logs."""

@@ -78,7 +78,9 @@ _PLANNED: Final = expression(
     r"|any(?:body|one))|(?:want|going|plan|planning|need|about|have|like) to"
     r"|thinking of|(?:wenn|bevor|falls) (?:ich|wir|man)|ich (?:will|mochte|muss)|wir (?:wollen|mussen|mochten)"
     r"|quiero|queremos|(?:voy|vamos) a|tengo que|antes de|si (?:borr|elimin|cambi|rot|quit)\w+|si (?:je|on|nous)"
-    r"|je (?:veux|vais|dois)|on (?:veut|va|doit)|avant de)\b"
+    r"|je (?:veux|vais|dois)|on (?:veut|va|doit)|avant de"
+    r"|(?:if|when) [\w.-]+ (?:is|goes|were) (?:down|gone|offline|away)"
+    r"|(?:wenn|falls) [\w.-]+ (?:weg ist|ausfallt)|si [\w.-]+ (?:cae|se cae|tombe))\b"
 )
 """The user plans to change something."""
 _BREAKS: Final = expression(
@@ -177,6 +179,15 @@ def _depends(text: str) -> bool:
     return re.search(r"\b(?:hangt|hangen|abhang\w+|depend\w*)\b", text) is not None
 
 
+def _namesakes(asked: Asked) -> str:
+    """Return the objects with the same kind and name that are used, each with its number of users, if there are any."""
+    objects = asked.subject.objects
+    if len({(each.kind, each.name) for each in objects}) > 1 or len({each.namespace for each in objects}) < 2:
+        return ""
+    used = ((each, len({user.object.ref for user in users_of(asked.state, each)})) for each in objects)
+    return " and ".join(f"{each.ref} ({number})" for each, number in used if number)
+
+
 def _users(asked: Asked, used: ClusterObject) -> FirstLook:
     """List the objects that use the subject, of the kinds in the question."""
     own = {each.ref for each in asked.subject.objects}
@@ -201,7 +212,8 @@ def _users(asked: Asked, used: ClusterObject) -> FirstLook:
     names = ", ".join(row[0] for row in rows[:_MOST_TOLD])
     more = ", …" if len(rows) > _MOST_TOLD else ""
     verb = "uses" if len(rows) == 1 else "use"
-    summary = f"{counted(len(rows), 'object')} {verb} {place_of(asked).removeprefix('of ')}: {names}{more}."
+    of = _namesakes(asked) or place_of(asked).removeprefix("of ")
+    summary = f"{counted(len(rows), 'object')} {verb} {of}: {names}{more}."
     lines = tuple(_for_each(asked)) if several else ()
     return fact(asked, summary, table_of(("user", "reference"), rows), notes=allowed, lines=lines)
 
@@ -242,8 +254,12 @@ def _needs(asked: Asked, user: ClusterObject) -> FirstLook:
     """List what an object needs directly, of the kinds in the question."""
     own = identity(asked.state, user)
     found = connections(asked.state, (user,)).values()
-    near = sorted((each.ref for each in found if each.hops == 1 and each.ref not in own), key=_by_kind)
     kinds = set(asked.question.kinds) - {user.kind, "Namespace"}
+    most = {"StorageClass": 2 if "StorageClass" in kinds else 1}  # the class of its claims
+    near = sorted(
+        (each.ref for each in found if 0 < each.hops <= most.get(each.ref.kind, 1) and each.ref not in own),
+        key=_by_kind,
+    )
     if (_is_call(asked) or _is_routed(asked, user)) and not kinds:
         kinds = {"Service"} & {ref.kind for ref in near}
     rows = [(str(ref), _state_of(asked, ref)) for ref in near if not kinds or ref.kind in kinds]

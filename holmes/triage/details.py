@@ -167,10 +167,20 @@ def replicas(asked: Asked) -> FirstLook:
         return look_for_cause(asked)
     if "HorizontalPodAutoscaler" in asked.question.kinds and _autoscalers(asked):
         return scaling_bounds(asked)
+    most, least = (beginnings(each).search(asked.question.spoken) for each in ("the most", "the least"))
+    if most or least:
+        found = [each for each in found if each.kind not in ("CronJob", "Job")]
+        found.sort(key=lambda each: _wanted_replicas(each) * (-1 if most else 1))
     rows = [(str(each.ref), status_of(each)) for each in found]
+    first = f" The first: {rows[0][0]}, {rows[0][1]}." if (most or least) and rows else ""
     told = "; ".join(f"{name}: {status}" for name, status in rows) if len(rows) <= _MOST_TOLD else ""
     summary = told or f"{counted(len(rows), 'workload')} {place_of(asked)}"
-    return fact(asked, f"{summary}.", table_of(("workload", "replicas"), rows) if len(rows) > _MOST_TOLD else None)
+    table = table_of(("workload", "replicas"), rows) if len(rows) > _MOST_TOLD else None
+    return fact(asked, f"{summary}.{first}", table)
+
+
+def _wanted_replicas(each: ClusterObject) -> int:
+    return each.integer("status", "desiredNumberScheduled") or each.integer("spec", "replicas")
 
 
 def asks_scaling_bounds(question: Question, subject: Subject) -> bool:
@@ -247,6 +257,7 @@ def history(asked: Asked) -> FirstLook:
 def settings(asked: Asked) -> FirstLook:
     """Return the fields of the named objects whose names match words of the question, for example `readinessProbe`."""
     words = {spelling for word in asked.question.words for spelling in (word, word.removesuffix("s"))}
+    words |= {"port"} if words & {"puerto"} else set()
     words |= {"env", "from"} if words & _VARIABLES else set()
     rows = [
         (str(each.ref), path, shown(value))

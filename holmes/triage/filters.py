@@ -13,7 +13,7 @@ from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import child, children, text_map
 from holmes.triage.asked import refs_of
-from holmes.triage.states import crashed, lives, restarts, state_test
+from holmes.triage.states import crashed, restarts, state_test
 from holmes.triage.vocabulary import beginnings, vocabulary, word_list
 from holmes.values.expressions import expression
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
 _PORT: Final = expression(r"\b(?:(?:node|host)?[ -]?(?:port|puerto)|puerto del host|port d'hote) (\d{2,5})\b")
+_PROBES: Final = ("readiness", "liveness", "startup")
 _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
 _RUN: Final = word_list("present runs")
 _PLACES: Final = word_list("running places")
@@ -156,6 +157,8 @@ def _lacking_filters(asked: Asked) -> Iterator[Filter]:
             words = asked.question.words
             memory = "memory" if not word_list("memory").isdisjoint(words) else ""
             part = "cpu" if "cpu" in words else memory
+            if what == "probes":
+                part = next((each for each in _PROBES if any(word.startswith(each) for word in words)), "")
             told = f"without {part} {what}" if part else f"without {what}"
             yield Filter(told=told, holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what, part))
 
@@ -278,11 +281,12 @@ def pod_spec(each: ClusterObject) -> JsonObject:
 
 def _lacking(what: str, part: str) -> Callable[[ClusterObject], bool]:
     def holds(each: ClusterObject) -> bool:
-        if each.kind not in WITH_TEMPLATE or not (each.kind != "Pod" or lives(each)):
+        if each.kind not in WITH_TEMPLATE:
             return False
         containers = children(pod_spec(each), "containers")
         if what == "probes":
-            return any("readinessProbe" not in one and "livenessProbe" not in one for one in containers)
+            probes = {f"{part}Probe"} if part else {"readinessProbe", "livenessProbe"}
+            return any(probes.isdisjoint(one) for one in containers)
         amounts = [child(one, "resources", what) for one in containers]
         return any(part not in each if part else not each for each in amounts)
 

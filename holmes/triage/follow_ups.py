@@ -14,6 +14,7 @@ from holmes.triage.connections import connections, identity
 from holmes.triage.custom_subjects import with_known_kinds
 from holmes.triage.grammar import asks_number, is_judged, names_things, owns
 from holmes.triage.names import names_of
+from holmes.triage.owners import with_names_of_nouns
 from holmes.triage.question import Question, parse_question
 from holmes.triage.search import find_subject
 from holmes.triage.spelling import spelled, with_whole_names
@@ -43,7 +44,7 @@ def parsed(text: str, state: ClusterState) -> Question:
     whole = with_whole_names(text, names_of(state))
     written = with_known_kinds(parse_question(whole), state)
     question = with_known_kinds(spelled(written, names_of(state), whole), state)
-    question = _with_owners(question, names_of(state))
+    question = with_names_of_nouns(_with_owners(question, names_of(state)), names_of(state))
     asks = names_things(question) or asks_for_things(question) or asks_number(question)
     return replace(question, complains=question.complains and (not asks or misses_something(question.text)))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
+from holmes.triage.vocabulary import sightings, symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _NARROWING: Final = word_list("narrowing")
 _LISTED: Final = word_list("listed before")
 _ONES: Final = frozenset({"ones", "one"})
 _DENIALS: Final = word_list("denials")
+_WITHOUT: Final = frozenset({"without", "ohne", "sin", "sans"})
 _CONJUNCTIONS: Final = word_list("conjunctions")
 _DOING: Final = word_list("doing")
 _POSSESSING: Final = word_list("possessing")
@@ -192,6 +193,8 @@ def ruled_out(question: Question) -> tuple[int, int]:
     """
     words = question.words
     excluding = [each.last for each in question.found if each.sense == "concept" and each.name == "excluding"]
+    if asks_number(question) and "restarting" in question.states:  # "restarts in total without web"
+        excluding += [at for at, word in enumerate(words) if word in _WITHOUT]
     denied = [at for at in sorted(question.breaks) if at < len(words) and words[at] in _DENIALS]
     first = min(excluding or denied, default=len(words))
     end = len(words) if excluding or not denied else question.clause(first).stop
@@ -207,3 +210,19 @@ def must_be_name(word: str, *, quoted: bool, sure: bool) -> bool:
     compound = word[1:2] == "-" and not word[-1].isdigit()  # "x-rays", "e-mails"
     made = quoted or (not ordinary and not compound and ("-" in word or any(sign.isdigit() for sign in word)))
     return bool(made or (sure and not ordinary))
+
+
+_UNCOUNTED: Final = word_list("everyday things") | {
+    "users", "customers", "people", "clients", "guests", "visitors", "kunden", "nutzer", "usuarios", "clientes",
+    "utilisateurs",
+}  # fmt: skip
+
+
+def counted_noun(question: Question) -> str:
+    """Return the noun after "how many" if it has no meaning in a cluster: `users` in "how many users were affected"."""
+    for each in question.found:
+        word = question.words[each.last + 1] if each.name == "count" and each.last + 1 < len(question.words) else ""
+        plain = word.isalpha() and word not in vocabulary().stop and not sightings((word,))
+        if plain or word in _UNCOUNTED:
+            return word
+    return ""

@@ -25,6 +25,20 @@ _INCLUDING: Final = (
         r"|inclus|incluses|compris|comprises|included)\b\)?"
     ),
 )
+_ALL_BUT: Final = expression(
+    r"(?P<all>\b(?:all|every|each|any|alle|allen|jede[mnrs]?|todos los|todas las|tous les|toutes les)"
+    r"(?: the| of the| our| my)? (?P<noun>[\w-]+)) (?:but(?! (?:not|for|no|is|are|the ones?)\b)|bis auf|menos) "
+)
+"""A part that is ruled out: "all namespaces but shop"."""
+_UNCOUNTED: Final = expression(r"\b(?:sin contar|sans compter|(?:not|without) counting|nicht mitgezahlt) ")
+_EXCEPT: Final = expression(
+    r"[,;(]?\s*\b(?:(?:excluding|except(?: for)?|leaving out|ausser|abgesehen von|excepto|salvo|sauf|hormis)\s"
+    r"|(?:without|ohne|sin|sans) (?=(?:the|die|der|den|los|las|les) ))(?P<what>[^.?!;,)]*)\)?"
+)
+"""The things that a number leaves out. Only states are denied: "without the completed ones"."""
+_IN_TOTAL: Final = expression(
+    r"\b(restarts|neustarts|reinicios|redemarrages) (?:insgesamt|in total|en total|au total|overall|altogether)\b"
+)
 _BESIDE: Final = frozenset({"ones", "too", "also", "well", "auch", "mit", "tambien", "aussi", "those", "that", "still"})
 
 
@@ -34,6 +48,24 @@ def without_inclusions(text: str) -> tuple[str, bool]:
     for each in _INCLUDING:
         found = each.sub(lambda match: " " if _is_state(match) else match[0], found)
     return found, found != text
+
+
+def with_exceptions(text: str) -> str:
+    """Write "all namespaces but shop" with "except". After a noun, "but" rules something out."""
+    text = _IN_TOTAL.sub(r"total \1", _UNCOUNTED.sub("except ", text))
+    text = _EXCEPT.sub(lambda match: _denied(match) if _is_state(match) else match[0], text)
+    return _ALL_BUT.sub(lambda match: f"{match['all']} except " if _is_kind(match["noun"]) else match[0], text)
+
+
+def _denied(match: re.Match[str]) -> str:
+    """Write "not completed" for "except the completed ones"."""
+    words = words_of(match["what"])
+    states = (each for each in sightings(words) if each.sense == "state")
+    return "".join(f" not {' '.join(words[each.first : each.last + 1])}" for each in states)
+
+
+def _is_kind(word: str) -> bool:
+    return any(sense == "kind" for sense, _ in vocabulary().phrases.get((word,), ()))
 
 
 def unnarrowed(found: tuple[Sighting, ...]) -> tuple[Sighting, ...]:

@@ -20,8 +20,10 @@ from holmes.triage.columns import columns_of
 from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
+from holmes.triage.grammar import counted_noun
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
+from holmes.triage.rankings import ranked
 from holmes.triage.selection import select
 from holmes.triage.states import is_ready, restarts
 from holmes.triage.vocabulary import word_list, words_of
@@ -100,22 +102,15 @@ def _objects(asked: Asked) -> FirstLook:
         asked.ledger.take("kind", _GROUPED_KINDS[by])
     selection = select(asked)
     noun = _noun(selection)
-    if selection.left_out and not selection.unread:
-        parts = ", ".join(f"`{part}`" for part in selection.left_out)
-        text = f"Not answered: {parts} could not be applied to {plural(noun)}, so any number would be wrong."
-        return fact(asked, text, verdict="inconclusive")
-    if selection.unread:
-        gaps = tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked)
-        return fact(
-            asked,
-            f"{', '.join(selection.unread)} could not be read completely.",
-            None,
-            "inconclusive",
-            not_checked=gaps,
-        )
-    found = sorted(selection.objects, key=_by_question(asked))
+    refused = _refused(asked, selection)
+    if refused is not None:
+        return refused
+    found = sorted(selection.objects, key=_by_question(asked, columns))
     conditions = f" ({'; '.join(selection.told)})" if selection.told else ""
     summary = f"{counted(len(found), noun)} {asked.subject.place}{conditions}."
+    order = ranked(asked, selection, conditions)
+    if order is not None:
+        return order
     if grouping and len(found) > 1 and _can_group(grouping[1], found):
         return fact(asked, summary, _grouped(grouping[1], found))
     if not found:
@@ -127,6 +122,10 @@ def _objects(asked: Asked) -> FirstLook:
         )
     extremes = word_list("most").intersection(words_of(asked.question.text.replace("at most", "")))
     extreme = len(found) > 1 and bool(extremes)
+    if extreme and not _is_ordered(asked, selection, columns) and not asked.question.comparisons:
+        parts = ", ".join(f"`{word}`" for word in sorted(extremes))
+        text = f"Not answered: {parts} could not be applied to {plural(noun)}, so any order would be wrong."
+        return fact(asked, text, verdict="inconclusive")
     first = f" The first: {found[0].ref}." if extreme else ""
     return fact(
         asked,
@@ -135,6 +134,26 @@ def _objects(asked: Asked) -> FirstLook:
         lines=tuple(_for_each_owner(asked, found)),
         notes=(*_ended_there(asked, selection), *_not_ready(asked, found)),
     )
+
+
+def _refused(asked: Asked, selection: Selection) -> FirstLook | None:
+    """Return the answer without a number: a part of the question could not be applied, or a kind was not read."""
+    if selection.left_out and not selection.unread:
+        parts = ", ".join(f"`{part}`" for part in selection.left_out)
+        text = (
+            f"Not answered: {parts} could not be applied to {plural(_noun(selection))}, so any number would be wrong."
+        )
+        return fact(asked, text, verdict="inconclusive")
+    if selection.unread:
+        gaps = tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked)
+        return fact(
+            asked,
+            f"{', '.join(selection.unread)} could not be read completely.",
+            None,
+            "inconclusive",
+            not_checked=gaps,
+        )
+    return None
 
 
 def _not_ready(asked: Asked, found: Sequence[ClusterObject]) -> Iterator[str]:
@@ -193,7 +212,10 @@ def restarts_of(asked: Asked) -> FirstLook:
         told = f"Not answered: only the last restart of a container has a time, so those of `{period}` are not known."
         return fact(asked, told, verdict="inconclusive")
     every = asked.subject.objects or [each for each in asked.state.of("Pod") if asked.subject.contains(each)]
-    pods = dict.fromkeys(pod for each in every for pod in asked.state.pods_of(each))
+    without = {pod.ref for each in asked.subject.excluded for pod in (each, *asked.state.pods_of(each))}
+    if any(each.kind in ("Pod", *WORKLOAD_KINDS) for each in asked.subject.excluded):
+        asked.ledger.take("concept", "excluding", "negation")
+    pods = {pod: None for each in every for pod in asked.state.pods_of(each) if pod.ref not in without}
     rows = [
         (pod.ref.path, one.name, str(one.restarts), text(one.last_terminated, "reason"))
         for pod in pods
@@ -203,7 +225,10 @@ def restarts_of(asked: Asked) -> FirstLook:
     total = sum(map(restarts, pods))
     ends = ", ".join(dict.fromkeys(row[3] for row in rows if row[3]))
     reason = f"; the last ends: {ends}" if ends else ""
-    summary = f"{counted(total, 'restart')} of {counted(len(pods), 'pod')} {place_of(asked)}{reason}."
+    kinds = ("Pod", *WORKLOAD_KINDS)
+    excluded = ", ".join(dict.fromkeys(str(each.ref) for each in asked.subject.excluded if each.kind in kinds))
+    beside = f", without {excluded}" if excluded else ""
+    summary = f"{counted(total, 'restart')} of {counted(len(pods), 'pod')} {place_of(asked)}{beside}{reason}."
     each_of = tuple(_restarts_for_each(asked)) if len(asked.subject.named) >= _LEAST_OWNERS else ()
     return fact(asked, summary, table_of(("pod", "container", "restarts", "last end"), rows), lines=each_of)
 
@@ -222,7 +247,10 @@ def _names_things(asked: Asked) -> bool:
 
 
 def _incidents(asked: Asked) -> FirstLook:
-    """Answer how many incidents there are."""
+    """Answer how many incidents there are. "How many users were affected" asks for something else."""
+    noun = counted_noun(asked.question)
+    if noun:
+        return fact(asked, f"Not answered: the objects of a cluster do not tell how many {noun}.", None, "inconclusive")
     found = [each for each in asked.report.incidents if each.severity != "info" and is_in_scope(asked, each)]
     rows = [(str(each.culprit), each.severity, each.title) for each in found]
     text = f"{counted(len(rows), 'incident')} {asked.subject.place}."
@@ -276,7 +304,7 @@ def _noun(selection: Selection) -> str:
     return "workload" if selection.kinds == WORKLOAD_KINDS else "object"
 
 
-def _by_question(asked: Asked) -> Callable[[ClusterObject], tuple[float, str, str]]:
+def _by_question(asked: Asked, columns: Columns) -> Callable[[ClusterObject], tuple[float, str, str]]:
     """Return a sort key: by age or restarts if the question asks for it, otherwise by namespace and name."""
     text = asked.question.text
     newest = any(
@@ -287,11 +315,24 @@ def _by_question(asked: Asked) -> Callable[[ClusterObject], tuple[float, str, st
     def key(each: ClusterObject) -> tuple[float, str, str]:
         if asked.question.asks("age"):
             return (-each.created if newest else each.created, each.namespace, each.name)
-        if "restarting" in asked.question.states and each.kind == "Pod":
+        if _orders_by_restarts(asked, columns) and each.kind == "Pod":
             return (-float(restarts(each)), each.namespace, each.name)
         return (0.0, each.namespace, each.name)
 
     return key
+
+
+def _is_ordered(asked: Asked, selection: Selection, columns: Columns) -> bool:
+    """Return whether the objects are ordered by what the question asks for, and not only by their names."""
+    question = asked.question
+    aged = question.asks("age") or question.older_seconds or question.newer_seconds
+    return bool(aged) or (_orders_by_restarts(asked, columns) and selection.kinds == ("Pod",))
+
+
+def _orders_by_restarts(asked: Asked, columns: Columns) -> bool:
+    """Return whether restarts order a list of pods: "restarted pods", "pods avec le plus de redémarrages"."""
+    most = not word_list("most").isdisjoint(asked.question.words)
+    return "restarting" in asked.question.states or (most and "restarts" in columns.names)
 
 
 def _can_group(by: str, found: Sequence[ClusterObject]) -> bool:

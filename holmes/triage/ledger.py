@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.grammar import counts_told, qualifies
+from holmes.triage.point_search import MONTHS
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
 
@@ -121,7 +122,8 @@ def _is_label(question: Question, at: int) -> bool:
 def _unknown_part(question: Question, word: str) -> Part:
     """Return the part of a word without a known meaning. It is aside if it cannot narrow what is asked for."""
     at = question.words.index(word) if word in question.words else -1
-    return Part(sense="word" if at < 0 or qualifies(question, at) else "aside", name=word, text=word, at=at)
+    narrows = at < 0 or qualifies(question, at) or word in MONTHS  # "created after november"
+    return Part(sense="word" if narrows else "aside", name=word, text=word, at=at)
 
 
 def _numbers(question: Question, named: set[str]) -> Iterator[str]:

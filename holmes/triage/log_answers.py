@@ -14,6 +14,8 @@ from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.grammar import unknown_parts
 from holmes.triage.log_bounds import bounds_left, bounds_of_lines
+from holmes.triage.log_counts import methods_of_lines, number_of_verb, requests_of_lines, verb_left
+from holmes.triage.log_errors import asks_error_lines
 from holmes.triage.log_lines import filters_of_lines, lines_of, span_of
 from holmes.triage.log_texts import counts_unknown, filters_of_texts, foreign_noun, of_which, words_left
 from holmes.triage.log_values import (
@@ -82,8 +84,16 @@ _DISTINCT: Final = expression(
 )
 
 
+_RATE: Final = expression(r"\b(?:per second|pro sekunde|por segundo|par seconde|rps|qps)\b")
+"""A rate, which needs the number of all requests. Logs show only some."""
+
+
 def asks_logs(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for log lines, their number, or a number in them."""
+    return asks_error_lines(question, subject) or _asks_lines(question, subject)
+
+
+def _asks_lines(question: Question, subject: Subject) -> bool:
     per = _PER.search(question.text)
     counts = question.asks("list", "count", "when", *STATISTICS) or per
     amounts = any(beginnings(each).search(question.spoken) for each in ("cpu", "memory", "storage words"))
@@ -128,13 +138,17 @@ def _unread(asked: Asked, found: Sequence[LogLine], shown: Sequence[LogLine], fi
     time = unread_time(asked.question.text)
     if time:
         return f"the time in `{time}` was not understood."
-    distinct = _DISTINCT.search(asked.question.text) if asked.question.asks("count") else None
+    counts = asked.question.asks("count")
+    distinct = (_DISTINCT.search(asked.question.text) or _RATE.search(asked.question.text)) if counts else None
     if distinct is not None:
         return f"`{distinct[0]}` could not be applied to log lines."
     left = bounds_left(asked, filters)
     if left:
         return f"`{left[0]}` could not be applied to log lines."
-    words = words_left(asked, found, summed=_things(asked, shown) is not None)
+    things = _things(asked, shown)
+    words = words_left(asked, found, summed=things is not None)
+    verb = verb_left(asked, _counts_of(shown), shown) if things is not None else ""
+    words = words or ((verb,) if verb else ())
     if not words and not filters and beginnings("share words").search(asked.question.spoken):
         return f"the log lines {place_of(asked)} do not tell which of them the share counts."
     return f"no log line {place_of(asked)} contains `{words[0]}`." if words else ""
@@ -152,12 +166,22 @@ def _shows(question: Question) -> bool:
     return question.period is not None and not _SHOWN.isdisjoint(question.words)
 
 
+def _wants_lines(asked: Asked) -> bool:
+    """Return whether a question wants lines or their number, even if they tell of trouble."""
+    question = asked.question
+    said = any(each.search(question.text) for each in (_PER, _FEW, _WHICH_POD))
+    lists = said or not _SHOWN.isdisjoint(question.words)
+    counts = lists or question.asks("count", "when") or searches_lines(question)
+    return counts or asks_error_lines(question, asked.subject)
+
+
 def log_answer(asked: Asked) -> FirstLook:
     """Answer a question about log lines: a statistic, a number of lines, or the lines."""
     found = lines_of(asked)
     if not found:
         return _nothing(asked)
-    filters = (*filters_of_lines(asked, found), *filters_of_texts(asked, found), *bounds_of_lines(asked, found))
+    filters = (*filters_of_lines(asked, found), *methods_of_lines(asked), *filters_of_texts(asked, found))
+    filters = (*(filters or requests_of_lines(asked, found)), *bounds_of_lines(asked, found))
     shown = [line for line in found if all(one.holds(line) for one in filters)]
     gap = _unread(asked, found, shown, filters)
     if gap:
@@ -166,9 +190,7 @@ def log_answer(asked: Asked) -> FirstLook:
     if statistic is not None:
         return _statistic(asked, shown if filters else found, statistic)
     said = asked.question.text
-    lists = not _SHOWN.isdisjoint(asked.question.words) or _PER.search(said) or _FEW.search(said)
-    lists = lists or _WHICH_POD.search(said)
-    counts = lists or asked.question.asks("count", "when") or searches_lines(asked.question)
+    counts = _wants_lines(asked)
     troubled = (asked.question.asks("trouble") and not _names_container(asked.question, asked.subject)) or beginnings(
         "exceptions"
     ).search(asked.question.spoken)
@@ -212,11 +234,15 @@ def _things(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
     )
     if not question.asks("count") or of_lines or question.asks("trouble") or not shown:
         return None
-    every = [
-        each for each in series_of(shown) if len(each.values) == len(shown) and not (each.is_time or each.is_numbering)
-    ]
+    every = _counts_of(shown)
     named = [each for each in every if each.key in _COUNTS] or [each for each in every if names_key(question, each)]
-    return (sum(named[0].values), named[0].key) if named else None
+    return number_of_verb(asked, every, named[0], shown) if named else None
+
+
+def _counts_of(shown: Sequence[LogLine]) -> list[Series]:
+    """Return the numbers of things that each line reports."""
+    every = (each for each in series_of(shown) if len(each.values) == len(shown))
+    return [each for each in every if not (each.is_time or each.is_numbering)]
 
 
 def _nothing(asked: Asked) -> FirstLook:

@@ -29,9 +29,12 @@ _SEARCHED: Final = expression(
     r"|con (?:la palabra|el texto)|avec (?:le mot|le texte))\s{1,3}"
     r"(?:the (?:word|text|string)\s{1,3})?[\"'`]?([\w.:/=-]{2,80})"
 )
+_GREPPED: Final = expression(r"\bgrep (?:-[a-z]+ )*(?:for |nach |por )?([\w.:/=-]{3,80})")
+_UNGREPPED: Final = word_list("determiners") | word_list("quantifiers") | word_list("locating") | word_list("of")
 _LINES_WITH: Final = expression(
-    r"(?:\blines|\bentries|\bmessages|zeilen|\blineas|\bregistros|\blignes)\s(?:with|about|mit|zu|con|sobre|avec|sur)"
-    r"\s(?:(?:a|an|the|dem|der|einem|el|la|un|una|le|l'|une)\s?)?([a-z]{4,40})\b"
+    r"(?:\b(?:was|were|is|are) there|(?:\blines|\bentries|\bmessages|zeilen|\blineas|\bregistros|\blignes)"
+    r"\s(?:with|about|mit|zu|con|sobre|avec|sur))"
+    r"\s(?:(?:a|an|any|the|dem|der|einem|el|la|un|una|le|l'|une)\s?)?([a-z]{4,40})\b"
 )
 _PATH: Final = expression(r"(?<!\S)(/[\w./{}*-]{1,120})")
 _PLACEHOLDER: Final = expression(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
@@ -139,6 +142,8 @@ def _explicit(asked: Asked) -> Iterator[str]:
     ignored = names | vocabulary().stop  # no text: "says something about redis"
     searched = (match[1] for match in _SEARCHED.finditer(question.text) if match[1] not in ignored and not quoted)
     yield from (each for each in searched if each not in single)
+    grepped = (match[1] for match in _GREPPED.finditer(question.text) if match[1] not in names and not quoted)
+    yield from (each for each in grepped if each not in single | _UNGREPPED and not _is_of_lines(each))
     yield from (str(term) for term in question.labels if str(term) in question.text and str(term) not in quoted)
     yield from (match[1] for match in _PATH.finditer(question.text))
     yield from (word for word in question.words if _is_literal(question, word) and word not in names)

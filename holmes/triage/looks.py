@@ -21,6 +21,8 @@ from holmes.triage.handled import with_participles
 from holmes.triage.ledger import Ledger, unread
 from holmes.triage.log_blame import blamed
 from holmes.triage.log_choice import MOST_LOGS, logs_for
+from holmes.triage.log_errors import asks_error_lines
+from holmes.triage.log_values import STATISTICS
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
 from holmes.triage.other_readings import read_otherwise
@@ -275,6 +277,7 @@ def _answer(asked: Asked, plans: Sequence[Plan]) -> FirstLook:
             return looks[-1]
     look = looks[0] if asked.question.complains else looks[-1]
     asks = asked.question.asks("count") or asks_for_things(asked.question) or names_things(asked.question)
+    asks = asks or asks_error_lines(asked.question, asked.subject) or asked.question.asks(*STATISTICS)
     tells = asked.question.wants_reason or asked.question.symptoms - _QUANTITIES
     if look.verdict != "inconclusive" or asks or not tells or len(looks) > 1:
         return look

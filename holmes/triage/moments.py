@@ -12,6 +12,7 @@ from holmes.kubernetes.fields import duration, text, written
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, table_of
+from holmes.triage.log_errors import asks_error_lines
 from holmes.triage.object_times import duration_of_run, times_of
 from holmes.triage.states import is_ready
 from holmes.triage.subjects import Named
@@ -104,6 +105,7 @@ def asks_time(question: Question, subject: Subject) -> bool:
     if (
         not (objects or spaces)
         or question.asks("logs", "why")
+        or asks_error_lines(question, subject)
         or not (question.asks("when") or _SINCE_WHEN.search(text_of) or _NOUN.search(text_of))
     ):
         return False

@@ -77,6 +77,10 @@ class Names:
                     for value in (*each.labels.values(), *each.annotations.values())
                     if 0 < len(value) <= 63
                 }
+        self.pairs = {
+            (key.rpartition("/")[2], value.lower())
+            for kind in state.kinds for each in state.of(kind) for key, value in each.labels.items()
+        }  # fmt: skip
         self.keys = {
             part for kind in state.kinds for each in state.of(kind) for key in (*each.labels, *each.annotations)
             for part in _key_words(key)
@@ -183,7 +187,8 @@ class Names:
             for each in objects
             if each.kind in _WORKLOADS | {"Service", "Ingress"} and _within(each, namespaces)
         ]
-        return tuple(sorted(found, key=_likely))
+        whole = [each for each in found if {word, stem} & {*re.split(r"[-.]", each.name.lower())}]
+        return tuple(sorted(whole or found, key=_likely))
 
     def nearest(
         self, name: str, kind: str = "", namespaces: Sequence[str] = (), *, least: float = _CLOSE

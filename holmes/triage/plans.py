@@ -20,11 +20,14 @@ from holmes.triage.commands import (
 from holmes.triage.grammar import asks_who, names_things, unknown_parts
 from holmes.triage.key_filters import is_keyed, keys_named
 from holmes.triage.log_answers import asks_logs, log_answer, searches_lines
+from holmes.triage.log_errors import asks_error_lines
+from holmes.triage.log_values import STATISTICS
 from holmes.triage.moments import asks_time, moments
 from holmes.triage.orders import asks_how_to_change, how_to_change
 from holmes.triage.permissions import asks_permission, permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
+from holmes.triage.relations import ranks_by_content
 from holmes.triage.suspicions import blames, is_denied
 from holmes.triage.vocabulary import beginnings, sightings, symptoms_in, word_list, words_of
 from holmes.values.expressions import expression
@@ -95,7 +98,8 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     plan = _plan_of(question, subject)
     complains = question.complains or blames(question, subject)
     exact = plan is not None and (
-        (plan.answer == log_answer and searches_lines(question))
+        (plan.answer == log_answer and (searches_lines(question) or asks_error_lines(question, subject)))
+        or (plan.answer == log_answer and question.asks(*STATISTICS) and not question.complains)
         or (plan.answer == happenings.changes and happenings.acts(question, subject))
         or plan.answer in (inventory.restarts_of, details.ages)
         or dependencies.asks_impact(question, subject)
@@ -292,6 +296,8 @@ def _asks_list(question: Question, subject: Subject) -> bool:
         return True
     if _says_that(question, subject):
         return False
+    if ranks_by_content(question) and not subject.named and not question.asks("why"):
+        return True
     symptoms = _symptoms_beside(question)
     # The word "namespace" before a name does not ask for a list: "a once-over of namespace shop" asks for its health.
     kinds = set(subject.kinds) - ({"Namespace"} if subject.namespaces else set())
@@ -338,10 +344,12 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
 _ALL: Final[tuple[PartSense, ...]] = (
     "word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period",
 )  # fmt: skip
+_OF_LINES: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "state", "kind", "bound", "period")
 _CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept"))
 _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
     Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL),
+    Plan(fits=asks_error_lines, answer=log_answer, takes=_OF_LINES),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
     Plan(fits=inventory.asks_restarts, answer=inventory.restarts_of, takes=_ALL),
     Plan(fits=_asks_whose, answer=details.addresses, takes=_ALL),
@@ -354,7 +362,7 @@ _PLANS: Final = (
     Plan(fits=asks_exec, answer=exec_command, takes=_ALL),
     Plan(fits=details.asks_scaling_bounds, answer=details.scaling_bounds, takes=_ALL),
     Plan(fits=details.asks_which_is_older, answer=details.ages, takes=_ALL),
-    Plan(fits=asks_logs, answer=log_answer, takes=("word", "symptom", "value", "state", "kind", "bound", "period")),
+    Plan(fits=asks_logs, answer=log_answer, takes=_OF_LINES),
     Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept")),
     Plan(fits=_asks_events, answer=happenings.events, takes=("period", "concept")),
     Plan(fits=asks_quota, answer=quota, takes=_ALL),

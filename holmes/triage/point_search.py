@@ -58,6 +58,8 @@ _MONTHS: Final = (
     "november nov noviembre novembre", "december dec dezember dez diciembre dic decembre",
 )  # fmt: skip
 _MONTH: Final = {name: index for index, names in enumerate(_MONTHS, 1) for name in names.split()}
+MONTHS: Final = frozenset(name for name in _MONTH if len(name) > 4)
+"""The names of months that have one meaning."""
 _MONTH_NAMES: Final = "|".join(sorted(_MONTH, key=len, reverse=True))
 _GLUE: Final = expression(
     r"\s*,?\s*(?:(?:at|um|gegen|a|a las|las|vers|on|am|in the|por la|en la|de la|around|about|shortly|kurz|of|de|del"
@@ -151,7 +153,8 @@ _OF_MONTH: Final = expression(
     r"|\b(?:le|du|au) (?P<french>\d{1,2})(?:er)?\b(?=\s*(?:et|au|[?!.,]|$))"
 )
 _IN_MONTH: Final = expression(
-    rf"\b(?:in|im|en|since|seit|desde|depuis|de|del mes de|au mois de) (?P<month>{_MONTH_NAMES})\b(?!\.? \d)"
+    rf"\b(?:in|im|en|since|seit|desde|depuis|before|until|vor|bis|antes de|hasta|avant|de|del mes de|au mois de) "
+    rf"(?P<month>{_MONTH_NAMES})\b(?!\.? \d)"
 )
 _ON_MIDNIGHT: Final = expression(rf"(?:\b|(?<=tag)|(?<=woch))(?P<part>{_MIDNIGHT}|{_NOON})\b")
 _ON_PART: Final = expression(

@@ -12,12 +12,12 @@ from holmes.kubernetes.fields import at, child, children, text
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
+from holmes.triage.grouped_amounts import grouped, grouping_of
 from holmes.triage.inventory import number_or_list
 from holmes.triage.log_values import statistic_of
 from holmes.triage.markdown import counted
 from holmes.triage.states import lives, state_test
 from holmes.triage.vocabulary import beginnings
-from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,9 +30,6 @@ Measure: TypeAlias = Literal["requests", "limits"]
 _MEASURES: Final[tuple[Measure, ...]] = ("requests", "limits")
 _RESOURCES: Final = ("memory", "cpu")
 _STORED: Final = ("PersistentVolumeClaim", "PersistentVolume")
-_PER: Final = expression(
-    r"\b(?:per|by|pro|je|por|par|each|every|jede[rnms]?|cada|chaque) (?:each |every )?(node|namespace|pod|workload)s?\b"
-)
 _MOST_TOLD: Final = 4
 
 
@@ -170,6 +167,9 @@ def _storage(asked: Asked) -> FirstLook:
         found = [each for each in claims if each is not None]
     elif not found:
         found = [each for each in asked.state.of(kind) if _is_stored_in(asked, each)]
+    tests = [test for name in asked.question.states if (test := state_test(kind, name)) is not None]
+    found = [each for each in found if all(test(each) for test in tests)]
+    unbound = sum(each.text("status", "phase") == "Pending" for each in found)
     sizes = [(each, each.text("status", "capacity", "storage") or _wanted_size(each)) for each in found]
     rows = [(str(each.ref), size or "-", _wanted_size(each) or "-") for each, size in sizes]
     if not rows:
@@ -177,12 +177,19 @@ def _storage(asked: Asked) -> FirstLook:
     total = exact(sum((amount(size) for _, size in sizes), Decimal()), "storage")
     if _extreme(asked):
         rows.sort(key=lambda row: amount(row[1]), reverse=_extreme(asked) == "maximum")
+    pending = f", of which {unbound} {'is' if unbound == 1 else 'are'} not bound" if unbound and not tests else ""
     told = (
         f"{rows[0][0]}: {rows[0][1]}"
         if len(rows) == 1 or _extreme(asked)
-        else f"{counted(len(rows), kind)} {place_of(asked)}: {total} in total"
+        else f"{counted(len(rows), kind)} {place_of(asked)}{_told_states(asked, kind)}{pending}: {total} in total"
     )
     return fact(asked, f"{told}.", table_of(("object", "capacity", "requested"), rows) if len(rows) > 1 else None)
+
+
+def _told_states(asked: Asked, kind: str) -> str:
+    """Return the states that narrow claims or volumes, for example ` (bound)`."""
+    names = [name for name in asked.question.states if state_test(kind, name) is not None]
+    return f" ({'; '.join(names)})" if names else ""
 
 
 def _is_stored_in(asked: Asked, each: ClusterObject) -> bool:
@@ -198,8 +205,8 @@ def _wanted_size(each: ClusterObject) -> str:
 def _of_containers(asked: Asked) -> FirstLook:
     """Return requests and limits: of the containers of workloads, or summed over running pods."""
     measures, wanted = _measures(asked) or _MEASURES, wanted_resources(asked) or _RESOURCES
-    per = _PER.search(asked.question.text)
-    pods = _sums(asked) or per is not None or "Pod" in asked.question.kinds
+    per = grouping_of(asked, _extreme(asked))
+    pods = _sums(asked) or bool(per) or "Pod" in asked.question.kinds
     found = [
         each for each in _amounts(_pods(asked) if pods else _workloads(asked))
         if each.measure in measures and each.resource in wanted
@@ -221,8 +228,9 @@ def _of_containers(asked: Asked) -> FirstLook:
                 if (each.measure, each.resource) == (found[0].measure, found[0].resource)
             ],
         )
-    if per is not None:
-        return _grouped(asked, found, per[1])
+    if per:
+        amounts = ((each.object, f"{each.measure} {each.resource}", each.value) for each in found)
+        return grouped(asked, amounts, per, extreme=_extreme(asked), written=exact)
     if _extreme(asked) and not _sums(asked):
         return _ranked(asked, found)
     totals = _totals(asked, found) if pods else ""
@@ -330,29 +338,6 @@ def _ranked(asked: Asked, found: Sequence[_Amount]) -> FirstLook:
         asked,
         f"The {_extreme(asked)} of {resource} {measure} {place_of(asked)}: {where}.",
         table_of(("object", "container", f"{measure} {resource}"), rows),
-    )
-
-
-def _grouped(asked: Asked, found: Sequence[_Amount], per: str) -> FirstLook:
-    """Return the sums for each node, namespace, pod or workload."""
-    sums: dict[str, dict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
-    for each in found:
-        key = {
-            "node": each.object.text("spec", "nodeName") or "no node",
-            "namespace": each.object.namespace,
-            "pod": each.object.ref.path,
-            "workload": str(asked.state.workload_of(each.object).ref),
-        }[per]
-        sums[key][f"{each.measure} {each.resource}"] += each.value
-    columns = sorted({column for amounts in sums.values() for column in amounts})
-    rows = [
-        (key, *(exact(amounts[column], column.rpartition(" ")[2]) if column in amounts else "-" for column in columns))
-        for key, amounts in sorted(sums.items(), key=lambda entry: -max(entry[1].values()))
-    ]
-    return fact(
-        asked,
-        f"{' and '.join(columns)} {place_of(asked)} for {counted(len(rows), per)}.",
-        table_of((per, *columns), rows),
     )
 
 

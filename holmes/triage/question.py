@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage.bounds import comparisons_in, with_bounds_first
 from holmes.triage.complaints import about_trouble, asides, complains
 from holmes.triage.homographs import without_homographs
-from holmes.triage.inclusions import unnarrowed, without_inclusions
+from holmes.triage.inclusions import unnarrowed, with_exceptions, without_inclusions
 from holmes.triage.occasions import is_occasion
 from holmes.triage.pasted_texts import asked_text
 from holmes.triage.periods import period_of
@@ -85,6 +85,11 @@ _VALUED: Final = expression(
 )
 _FULL_OF: Final = frozenset({("full", "of"), ("voll", "von"), ("voll", "mit"), ("lleno", "de"), ("plein", "de")})
 _SLASHED: Final = expression(r"(?<![\w./:=-])[a-z]+(?:/[a-z]+){1,3}(?![\w./:=-])")
+_CONTRACTED: Final = expression(
+    r"\b(is|are|was|were|do|does|did|has|have|had|ca|wo|would|should|could|must|need)nt\b(?![-./])"
+    r"(?! (?:give|show|list|print|tell|bother|worry|care|know|need|want|think|mind|forget|see|get|understand)\b)"
+)
+"""Negations without their apostrophe. "Can't" is written for "cannot", so "ca" is one of the verbs."""
 _SHORT: Final = expression(r"(?<!\S)w/(o)?(?=\s)")
 
 
@@ -202,7 +207,9 @@ def _plain_text(shown: str) -> tuple[str, bool]:
     """Return a question in its folded form, without the states that it includes, and whether it includes any."""
     lowered = " ".join(folded(shown.replace("...", "…")).split())
     lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
-    lowered, includes = without_inclusions(with_bounds_first(lowered))
+    if language_of(words_of(lowered)) == "en":  # French `dont` is a pronoun
+        lowered = _CONTRACTED.sub(r"\1n't", lowered)
+    lowered, includes = without_inclusions(with_exceptions(with_bounds_first(lowered)))
     return _SLASHED.sub(_apart, lowered), includes
 
 

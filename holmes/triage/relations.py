@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holmes.kubernetes.fields import text_map
 from holmes.triage.connections import connections
 from holmes.triage.filters import WORKLOAD_KINDS, Filter, negated_before
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
 
 _OWNED: Final = frozenset({"Pod", "ReplicaSet", "Job"})
 _OWNERS: Final = frozenset({*WORKLOAD_KINDS, "ReplicaSet"})
+_WITH_PODS: Final = _OWNERS | {"Node", "Service", "PersistentVolumeClaim", "ConfigMap", "Secret", "ServiceAccount"}
+MORE: Final = word_list("largest numbers")
+FEWER: Final = word_list("smallest numbers")
+_EXTREMES: Final = word_list("most") - MORE
+_SHARED: Final = word_list("shared")
 _INTERROGATIVES: Final = word_list("interrogatives")
 
 
@@ -27,9 +34,16 @@ def relation_filters(asked: Asked) -> Iterator[Filter]:
     for place in asked.question.found:
         if place.sense != "kind" or not asked.ledger.is_left("kind", place.first):
             continue
+        before = words[place.first - 1] if place.first else ""
+        shared = (place.name == "Node" and before in _SHARED) or before in _EXTREMES
+        if shared or not asked.state.covers(place.name):
+            continue  # the answer says that it was not applied
         asked.ledger.take("kind", place.name, at=place.first)
         if place.name == "Node" and place.first and words[place.first - 1] in _INTERROGATIVES:
             continue  # the table has the nodes
+        if is_ranked(words, place.first):
+            asked.ledger.take("word", *words[max(0, place.first - 2) : place.first])
+            continue  # the order has it: "which Deployment has the most pods"
         negated = negated_before(asked, place.first)
         told = f"{'without' if negated else 'with'} {place.name}"
         yield Filter(told=told, holds=_has(asked.state, place.name, negated=negated))
@@ -37,9 +51,45 @@ def relation_filters(asked: Asked) -> Iterator[Filter]:
 
 def _has(state: ClusterState, kind: str, *, negated: bool) -> Callable[[ClusterObject], bool]:
     def holds(each: ClusterObject) -> bool:
-        return (kind in _related(state, each)) != negated
+        content = content_of(state, each, kind)
+        has = kind in _related(state, each) if content is None else bool(content)
+        return has != negated
 
     return holds
+
+
+def is_ranked(words: Sequence[str], at: int) -> bool:
+    """Return whether a noun is what an object has the most or the fewest of: "the most pods", "le plus de pods"."""
+    before = [word for word in words[max(0, at - 2) : at] if word != "de"]
+    return bool(before) and before[-1] in MORE | FEWER
+
+
+def ranks_by_content(question: Question) -> bool:
+    """Return whether objects are asked for by how much belongs to them: "which node has the most pods"."""
+    kinds = [each for each in question.found if each.sense == "kind"]
+    return len(kinds) > 1 and question.asks("list", "placement") and is_ranked(question.words, kinds[1].first)
+
+
+def content_of(state: ClusterState, each: ClusterObject, kind: str) -> tuple[ClusterObject, ...] | None:
+    """Return what belongs to an object: the pods of a workload or on a node. None if the kind never belongs to it."""
+    if each.kind == "Namespace":
+        return state.of(kind, each.name)
+    if kind not in _OWNED or kind == each.kind:
+        return None
+    if each.kind in _OWNERS and kind != "Pod":
+        return state.owned_by(each, kind)
+    return tuple(_pods(state, each)) if kind == "Pod" and each.kind in _WITH_PODS else None
+
+
+def _pods(state: ClusterState, each: ClusterObject) -> Iterable[ClusterObject]:
+    """Return the pods of a workload, on a node, behind a Service, or that use a claim or another object."""
+    if each.kind == "Node":
+        return (pod for pod in state.of("Pod") if pod.text("spec", "nodeName") == each.name)
+    if each.kind == "Service":
+        return state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector"))
+    if each.kind in _OWNERS:
+        return state.pods_of(each)
+    return dict.fromkeys(pod for user in users_of(state, each) for pod in state.pods_of(user.object))
 
 
 def _related(state: ClusterState, each: ClusterObject) -> set[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage.grammar import NAME, must_be_name, ruled_out, says
 from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from, sorted_out
 from holmes.triage.names import alike, is_of, is_product
+from holmes.triage.owners import with_missing_owners
 from holmes.triage.points import NUMBER_WORDS
 from holmes.triage.program_nouns import is_noun, kind_of_word, named_by_part, program_named
 from holmes.triage.subjects import Missing, Named, Subject
@@ -52,7 +53,7 @@ def find_subject(question: Question, names: Names, namespace: str) -> tuple[Ques
     """
     search = _Search(question, names)
     subject = search.subject(namespace)
-    return search.question, subject
+    return search.question, with_missing_owners(search.question, subject, names)
 
 
 class _Search:
@@ -156,7 +157,8 @@ class _Search:
     def _is_value(self, index: int, word: str) -> bool:
         """Return whether a word that names no object is the value of a label or an annotation."""
         plain = word.strip("#@")
-        known = index in self._known or plain in vocabulary().stop or plain not in self.names.values
+        keyed = index > 0 and (self.words[index - 1], plain) in self.names.pairs  # "team green"
+        known = not keyed and (index in self._known or plain in vocabulary().stop or plain not in self.names.values)
         return not known and not self.names.named(plain) and not self.names.labelled(plain)
 
     def _places(self) -> Iterator[Missing]:
@@ -276,7 +278,8 @@ class _Search:
         prefix, plain = word.endswith(("…", "*")), _PORT.sub("", word.rstrip("…*"))
         if "/" in plain or ".svc" in plain:
             return self._path(plain, spaces)
-        (kind, sure), quoted = self._kind_beside(index), plain in self.question.quoted_names
+        said = self.question.asks("logs") and not self.names.named(plain)  # what lines must say
+        (kind, sure), quoted = self._kind_beside(index), plain in self.question.quoted_names and not said
         program = "" if quoted else program_named(self.question, index, kind, sure=sure)
         if not quoted and (index in self._known or plain in vocabulary().stop):
             objects = self._of_ordinary_word(index, plain, kind, spaces)

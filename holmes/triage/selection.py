@@ -85,6 +85,8 @@ def select(asked: Asked) -> Selection:
     for space in asked.subject.excluded_namespaces:
         negated_before(asked, position_of(asked, space), most=4)
     excluded |= {ref for each in asked.subject.excluded for ref in identity(asked.state, each)}
+    nodes = {each.name for each in asked.subject.excluded if each.kind == "Node"}  # "but not on node-1"
+    excluded |= {pod.ref for pod in asked.state.of("Pod") if nodes and pod.text("spec", "nodeName") in nodes}
     if len(asked.subject.namespaces) > 1:
         asked.ledger.take("concept", "either")
     objects = [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.status import pod_ready
-from holmes.kubernetes.fields import integer, moment, text
+from holmes.kubernetes.fields import child, integer, moment, text
 from holmes.kubernetes.kinds import SCALED
 
 if TYPE_CHECKING:
@@ -105,8 +105,18 @@ def last_ends(each: ClusterObject) -> tuple[float, ...]:
         failed = each.condition("Failed")
         at = text(failed, "lastTransitionTime") if text(failed, "status") == "True" else ""
         return tuple(filter(None, (moment(at or each.text("status", "completionTime")),)))
-    found = (moment(text(one.last_terminated or one.terminated, "finishedAt")) for one in containers_of(each))
-    return tuple(filter(None, found))
+    ends = (end for one in containers_of(each) for end in (one.last_terminated, one.terminated))
+    return tuple(filter(None, (moment(text(end, "finishedAt")) for end in ends)))
+
+
+def last_restarts(pod: ClusterObject) -> tuple[float, ...]:
+    """Return the times at which the present and the previous instances of a pod's containers started, if restarted."""
+    found = []
+    for one in containers_of(pod):
+        instances = (child(one.status, "state", "running"), one.terminated, one.last_terminated)
+        starts = sorted(filter(None, (moment(text(each, "startedAt")) for each in instances)), reverse=True)
+        found += starts[: one.restarts]
+    return tuple(found)
 
 
 def lives(pod: ClusterObject) -> bool:

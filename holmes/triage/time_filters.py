@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import duration
 from holmes.triage.filters import Filter, negated_before
-from holmes.triage.states import last_ends, restarts
+from holmes.triage.states import last_ends, last_restarts
 from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
 
-_HALF_MINUTE: Final = 30.0
 _AGED: Final = frozenset({"older", "newer", "younger", "alter", "junger", "more", "less"})
 _CREATED: Final = word_list("created")
 _ENDED: Final[Mapping[tuple[str, ...], frozenset[str]]] = {
@@ -39,24 +39,30 @@ def time_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     start, end = period.bounds(state.now)
     ended = _ENDED.get(kinds, frozenset()) & set(question.states)
     if ended and not any(each.how for each in question.comparisons):
-        if any(_ended_unknown(each, end) for each in state.of(kinds[0]) if asked.subject.contains(each)):
+        times = last_restarts if ended == {"restarting"} else last_ends
+        if any(_is_unknown(each, times, end) for each in state.of(kinds[0]) if asked.subject.contains(each)):
             return
         asked.ledger.take("period")
-        yield Filter(told=f"ended {period.text}", holds=lambda each: any(start <= at <= end for at in last_ends(each)))
+        told = f"{'last restarted' if times is last_restarts else 'ended'} {period.text}"
+        yield Filter(told=told, holds=lambda each: any(start <= at <= end for at in times(each)))
     elif question.asks("age") or _CREATED & set(question.words):
         asked.ledger.take("period")
         asked.ledger.take("word", *_CREATED)
-        yield Filter(told=f"created {period.text}", holds=lambda each: start - _HALF_MINUTE <= each.created <= end)
+        yield Filter(told=f"created {period.text}", holds=lambda each: start <= each.created <= end)
 
 
-def _ended_unknown(each: ClusterObject, end: float) -> bool:
-    """Return whether a pod can have ended in a period, too: only the last of several ends is known, and it is later."""
-    return each.kind == "Pod" and each.created < end and restarts(each) > 1 and max(last_ends(each), default=0.0) > end
+def _is_unknown(each: ClusterObject, times: Callable[[ClusterObject], tuple[float, ...]], end: float) -> bool:
+    """Return whether a pod can have ended in a period, too: only the last of several ends are known, and are later."""
+    if each.kind != "Pod" or each.created >= end:
+        return False
+    known, containers = times(each), containers_of(each)
+    happened = sum(one.restarts + (bool(one.terminated) and times is last_ends) for one in containers)
+    return happened > len(known) and max(known, default=0.0) > end
 
 
 def _age_filter(state: ClusterState, seconds: float, *, older: bool) -> Filter:
     def holds(each: ClusterObject) -> bool:
         age = state.age_seconds(each)
-        return age > seconds if older else age <= seconds + _HALF_MINUTE
+        return age > seconds if older else age <= seconds
 
     return Filter(told=f"{'older' if older else 'younger'} than {duration(seconds)}", holds=holds)

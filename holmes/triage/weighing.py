@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.rule_ids import CRASHES
 from holmes.triage.complaints import only_complains
 from holmes.triage.grammar import asks_who, order_of
+from holmes.triage.image_filters import images_of
 from holmes.triage.ledger import STRUCTURAL
 from holmes.triage.log_answers import asks_logs
+from holmes.triage.log_errors import against_health
 from holmes.triage.past import NOW_SECONDS
 from holmes.triage.vocabulary import word_list
 from holmes.values.expressions import expression
@@ -39,6 +41,20 @@ _AMOUNTS: Final = {
     ),
 }
 """The words that ask about an amount, and the texts that show it in a cause."""
+_READY_OF: Final = expression(
+    r"\b(?P<ready>\d{1,4}) ?(?:of|out of|/|von|de|sur) ?(?P<all>\d{1,4})\b"
+    r"(?: \w+){0,3} (?:ready|bereit|list[oa]s?|prets?)\b"
+)
+"""A statement about the number of ready pods: "1 of 2 replicas is ready"."""
+_DATABASES: Final = expression(r"database|\bdb\b|-db\b|sql|postgres|mongo|maria|oracle|cassandra|\bpg\b|-pg\b")
+_SERVERS: Final = {
+    **dict.fromkeys(("database", "databases", "db", "datenbank"), _DATABASES),
+    "cache": expression(r"cache|redis|valkey|memcache|varnish"),
+    "queue": expression(r"queue|rabbit|kafka|nats|amqp|sqs|broker"),
+    "broker": expression(r"broker|rabbit|kafka|nats|amqp|mqtt|mosquitto"),
+}
+"""The nouns of servers that a workload uses, and the texts that name one."""
+_COMPONENTS: Final = frozenset({"kubernetes", "k8s", "kubelet", "kubelets"})
 _KILLED: Final = "137"
 """The exit code of a container that got the signal SIGKILL."""
 _UNCHECKED: Final = frozenset({"permission", "usage", "secret_value", "uses", "resources"})
@@ -56,7 +72,7 @@ def weighed(asked: Asked, look: FirstLook) -> FirstLook:
         return replace(look, verdict="inconclusive", summary=text, culprit="", chain=(), fix=())
     beside = _beside(asked, look) if look.verdict == "cause_found" else ""
     if beside:
-        text = f"Nothing that was read shows trouble with {beside}. Another fault was found: {look.summary}"
+        text = f"Nothing that was read shows {beside}. Another fault was found: {look.summary}"
         return replace(look, verdict="inconclusive", summary=text, culprit="", severity=None, chain=(), fix=())
     possessed = tuple(_possessed(asked))
     if look.verdict == "cause_found" and possessed and not asked.question.asks("why", "trouble"):
@@ -66,16 +82,22 @@ def weighed(asked: Asked, look: FirstLook) -> FirstLook:
 
 
 def _beside(asked: Asked, look: FirstLook) -> str:
-    """Return what the question is about if the cause has nothing to do with it: memory, a disk or a setting."""
+    """Return what the question is about if the cause has nothing to do with it: memory, a disk, a setting, a server."""
+    server = _server(asked, look)
+    if server:
+        return f"the state of its {server}"
+    ready = _told_unready(asked)
+    if ready:
+        return f"that pods of {ready} are not ready"
     question, told = asked.question, " ".join((look.summary, *look.evidence, *look.notes, *look.chain))
     kind = next((each for each in question.kinds if each in _SETTINGS), "")
     if kind and kind not in told and question.asks("health") and question.symptoms <= _OF_SETTINGS:
-        return f"a {kind}"
+        return f"trouble with a {kind}"
     symptom = next(iter(question.symptoms), "")
     if len(question.symptoms) != 1 or symptom not in _AMOUNTS or question.asks("negation", "health"):
         return ""
     words, shown = _AMOUNTS[symptom]
-    return symptom if not words.isdisjoint(question.words) and shown.search(told) is None else ""
+    return f"trouble with {symptom}" if not words.isdisjoint(question.words) and shown.search(told) is None else ""
 
 
 def _is_of_kill(asked: Asked, look: FirstLook) -> bool:
@@ -90,11 +112,21 @@ def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:
     gone = next((each for each in asked.subject.named if each.match == "gone"), None)
     if gone is not None and asks_logs(asked.question, asked.subject):
         return replace(look, verdict="not_found", summary=f"No pod is named `{gone.name}`.", table=None, lines=())
+    if not asked.subject.named and not asked.subject.namespaces and _is_of_fields(asked):
+        left = (*left, *asked.ledger.left("word", "value"))
     if not left:
         return look
     parts = ", ".join(f"`{part}`" for part in left)
     text = f"Not answered: {parts} could not be applied, so the answer would be about something else."
     return replace(look, verdict="inconclusive", summary=text, table=None, lines=())
+
+
+def _is_of_fields(asked: Asked) -> bool:
+    """Return whether a question is about fields of all objects, whose answers take no condition."""
+    question = asked.question
+    fields = question.asks("images", "resources", "replicas", "settings") or "restarting" in question.states
+    versions = not _COMPONENTS.isdisjoint(question.words)  # "which version of the kubelet" needs no object
+    return fields and not asked.subject.kinds and not versions
 
 
 def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
@@ -105,6 +137,7 @@ def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
         text = f"No {kind} is named `{guessed.name}`. The nearest is {guessed.objects[0].ref}."
         return replace(look, verdict="not_found", summary=text)
     reason = _doubt(asked) if not look.evidence else ""  # evidence tells of what the question asks about
+    reason = against_health(asked) or reason
     return replace(look, verdict="inconclusive", summary=f"{look.summary} {reason}") if reason else look
 
 
@@ -139,6 +172,33 @@ def _is_told(question: Question, place: Sighting) -> bool:
     judged = [each.first for each in question.found if each.name in ("health", "trouble")]
     asks = question.words[clause.start] in _ASKING
     return bool(judged) and not asks and not any(at in clause for at in judged)
+
+
+def _told_unready(asked: Asked) -> str:
+    """Return the workload of which the question says that pods are not ready, although all of them are."""
+    told = _READY_OF.search(asked.question.text)
+    if told is None or int(told["ready"]) >= int(told["all"]):
+        return ""
+    for each in asked.subject.objects:
+        wanted = each.integer("spec", "replicas")
+        if wanted and each.kind in ("Deployment", "StatefulSet"):
+            return str(each.ref) if each.integer("status", "readyReplicas") >= wanted else ""
+    return ""
+
+
+def _server(asked: Asked, look: FirstLook) -> str:
+    """Return the server of the subject that the question is about, if the cause names no such server.
+
+    "Is the payment database down?" is not about Deployment payments. A name such as `payments-db` has both words.
+    """
+    question = asked.question
+    written = {each.name for each in asked.subject.named}
+    own = (text for each in asked.subject.objects for text in (each.name, *images_of(each)))
+    told = " ".join((look.summary, *look.evidence, *look.chain, look.culprit, *own)).lower()
+    for before, word in pairwise(question.words):
+        if before in written and word in _SERVERS and not question.asks("why"):
+            return "" if _SERVERS[word].search(told) else word
+    return ""
 
 
 def _possessed(asked: Asked) -> Iterator[str]:

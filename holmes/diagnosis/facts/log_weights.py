@@ -169,3 +169,8 @@ def is_retried(line: str) -> bool:
 def repairs_of(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
     """Return the patterns that tell of an attempt that succeeded after others had failed."""
     return tuple(each for each in patterns if is_retried(each.last_line) and reports_success(each.last_line))
+
+
+def is_telemetry(line: str) -> bool:
+    """Return whether a line is about observing the program, which its work does not depend on."""
+    return _ASIDE.search(line) is not None

@@ -1,0 +1,88 @@
+"""Recognises questions about the error lines of a log, and finds error lines that contradict "healthy"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.log_weights import is_telemetry
+from holmes.kubernetes.fields import written
+from holmes.previews.severity import ERROR, severity_of
+from holmes.triage.log_lines import lines_of
+from holmes.triage.markdown import counted, plain
+from holmes.triage.vocabulary import word_list
+from holmes.values.expressions import expression
+
+if TYPE_CHECKING:
+    from holmes.triage.asked import Asked
+    from holmes.triage.log_lines import LogLine
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+
+_NOUN: Final = (
+    r"(?:errors?|warn(?:ed|s)?|exceptions?|time-?outs?|warnings?|stack ?traces?|panics?|fehler[ns]?|ausnahmen?|errores"
+    r"|excepcion(?:es)?|erreurs?)"
+)
+_LOGGED: Final = expression(
+    rf"\b(?:log(?:s|ged|ging)?|throw(?:s|ing)?|thrown|threw|loggt|geloggt|wirft|geworfen|registra|registro|journalise)\b"
+    rf"(?: \w+){{0,3}} {_NOUN}\b"
+)
+_WHEN: Final = expression(
+    r"\b(?:when|at what time|wann|cuando|quand)\b[^,;.?!]{0,40}\b(?:last|latest|first|letzte[rn]?|erste[rn]?|ultim[oa]"
+    rf"|primer[oa]?|dernier\w*|premier\w*)\b[^,;.?!]{{0,20}}\b{_NOUN}\b"
+)
+_ANYTHING: Final = expression(
+    r"\b(?:geloggt|loggte|logge|journalise|registro algo|log(?:ged)? (?:anything|something|nothing))\b"
+)
+_OF_LOGS: Final = expression(rf"\bany {_NOUN} in (?:the |its )?(?:[\w.-]+ )?logs?\b")
+_LAST_WORDS: Final = expression(
+    r"\b(?:last|final|letzte[ns]?|ultim[oa]s?|derni\w+)"
+    r" (?:things?|words?|lines?|messages?|zeilen?|worte?|lineas?|lignes?)"
+    r" (?:(?:that|of|by|die|que) )?(?:\S+ ){1,3}(?:logged|said|wrote|printed|geloggt|schrieb|registro|ecrit)\b"
+)
+_BLAMING: Final = expression(r"\b(?:caused?|causing|because|related|verursacht|wegen|causo|a cause|provoque)\b")
+_ASKED: Final = expression(rf"\b{_NOUN}\b")
+_PAST: Final = word_list("past verbs")
+_YES_OR_NO: Final = word_list("yes or no")
+_WERE_THERE: Final = expression(r"(?:y a-t-il eu|y avait-il|est-ce qu.il y a eu)\b")
+_LATELY_SECONDS: Final = 3_600.0
+_NOW_SECONDS: Final = 300.0
+_SHOWN_CHARACTERS: Final = 160
+
+
+def asks_error_lines(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks if or when a log has errors: "was there an error in web at 4:22"."""
+    if not subject.named or question.asks("why", "health") or _BLAMING.search(question.text):
+        return False
+    past = question.words[0] in _PAST or _WERE_THERE.match(question.text) is not None
+    about = past and _ASKED.search(question.text) is not None
+    dated = question.period is not None and (about or _ANYTHING.search(question.text) is not None)
+    asked = past or question.words[0] in _YES_OR_NO
+    logged = asked and not question.complains and _LOGGED.search(question.text) is not None
+    return dated or logged or any(each.search(question.text) for each in (_WHEN, _OF_LOGS, _LAST_WORDS))
+
+
+def against_health(asked: Asked) -> str:
+    """Return what the logs tell against "healthy", or an empty string.
+
+    Only a question about errors, logs or a time asks for more than the present state.
+    """
+    question = asked.question
+    period = question.period
+    about = not question.asks("health") and (question.asks("logs") or _ASKED.search(question.text) is not None)
+    ended = any(each.kind in ("Job", "CronJob") for each in asked.subject.objects)  # their condition decides
+    if not asked.subject.named or ended or not (period is not None or about):
+        return ""
+    lately = _NOW_SECONDS if question.asks("now") else _LATELY_SECONDS
+    start = asked.state.now - lately if period is None or question.asks("now") else 0.0
+    found = [line for line in lines_of(asked) if line.at >= start and _is_error(line)]
+    if not found:
+        return ""
+    when = f"time: {period.text}" if period is not None else "last hour"
+    last = plain(found[-1].text, _SHOWN_CHARACTERS)
+    at = f" at {written(found[-1].at)}" if found[-1].at else ""
+    return f"But its log has {counted(len(found), 'error line')} ({when}), the last one{at}: {last}"
+
+
+def _is_error(line: LogLine) -> bool:
+    level = line.level if line.level is not None else severity_of(line.text)
+    return level >= ERROR and not is_telemetry(line.text)
