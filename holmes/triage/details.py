@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from holmes.diagnosis.facts.changes import autoscalers_of, replica_sets_newest_first, revision
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
+from holmes.diagnosis.facts.resources import allocatable, pods_by_node
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.kubernetes.fields import children, duration, integer, text, written
@@ -23,6 +24,7 @@ from holmes.triage.markdown import counted
 from holmes.triage.states import is_ready
 from holmes.triage.users import keys_used
 from holmes.triage.vocabulary import beginnings, word_list
+from holmes.values.expressions import expression
 from holmes.values.fixes import namespace_option, resource_path
 
 if TYPE_CHECKING:
@@ -252,6 +254,29 @@ def history(asked: Asked) -> FirstLook:
         f"{counted(len(rows), 'revision')} of {deployment.ref}.",
         table_of(("revision", "created", "images", "replicas"), rows),
     )
+
+
+def asks_room(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks how many pods a node can run: "how many pods still fit on node-1"."""
+    nodes = bool(subject.objects) and all(each.kind == "Node" for each in subject.objects)
+    return nodes and question.asks("count") and "Pod" in question.kinds and _ROOM.search(question.text) is not None
+
+
+def room(asked: Asked) -> FirstLook:
+    """Answer how many pods the named nodes can run, and how many they have. Requests can leave less room."""
+    pods, lines = pods_by_node(asked.state), []
+    for each in asked.subject.objects:
+        able, there = int(allocatable(each, "pods")), len(pods.get(each.name, ()))
+        if not able:
+            return fact(asked, f"The limit of pods of {each.ref} could not be read.", None, "inconclusive")
+        lines.append(f"{each.ref} can run {able} pods, has {there}, and has room for {max(0, able - there)} more")
+    told = f"{'; '.join(lines)}. Their requests can leave less room."
+    return fact(asked, told)
+
+
+_ROOM: Final = expression(
+    r"\b(?:fits?|room for|space for|can (?:[\w.-]+ )?(?:run|hold|take|host)|passen|platz fur|caben|tiennent|capacity)\b"
+)
 
 
 def settings(asked: Asked) -> FirstLook:

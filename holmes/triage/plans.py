@@ -367,6 +367,7 @@ _PLANS: Final = (
     Plan(fits=_asks_events, answer=happenings.events, takes=("period", "concept")),
     Plan(fits=asks_quota, answer=quota, takes=_ALL),
     Plan(fits=_asks_usage, answer=usage, takes=_ALL),
+    Plan(fits=details.asks_room, answer=details.room, takes=_ALL),
     Plan(fits=_counts_amount, answer=resources),
     Plan(fits=_asks_version, answer=details.versions),
     Plan(fits=_counts_images, answer=details.images),

@@ -25,7 +25,7 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("unseen", "questions"): Score(cases=120, verdict_right=118, wholly_right=115, false=0),
     ("unseen", "alerts"): Score(cases=60, verdict_right=54, wholly_right=53, false=0),
     ("unseen", "classes"): Score(cases=80, verdict_right=69, wholly_right=62, false=4),
-    ("development", "questions"): Score(cases=2709, verdict_right=2629, wholly_right=2607, false=4),
+    ("development", "questions"): Score(cases=2709, verdict_right=2630, wholly_right=2610, false=4),
     ("development", "classes"): Score(cases=1901, verdict_right=1839, wholly_right=1824, false=0),
     ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
