@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
 
 _MOST_TOLD: Final = 4
+_ROOM: Final = expression(
+    r"\b(?:fits?|room for|space for|can (?:[\w.-]+ )?(?:run|hold|take|host)|passen|platz fur|caben|tiennent|capacity)\b"
+)
+"""A question for the room on a node."""
 _OUTER_KEYS: Final = frozenset({"spec", "template", "metadata"})
 _MARKS: Final = frozenset({"labels", "annotations"})
 _VARIABLES: Final = word_list("environment words")
@@ -264,25 +268,22 @@ def asks_room(question: Question, subject: Subject) -> bool:
 
 def room(asked: Asked) -> FirstLook:
     """Answer how many pods the named nodes can run, and how many they have. Requests can leave less room."""
+    complete = not asked.state.reading.namespaces and not unread(asked.state, ("Pod",), ())
     pods, lines = pods_by_node(asked.state), []
     for each in asked.subject.objects:
         able, there = int(allocatable(each, "pods")), len(pods.get(each.name, ()))
         if not able:
             return fact(asked, f"The limit of pods of {each.ref} could not be read.", None, "inconclusive")
-        lines.append(f"{each.ref} can run {able} pods, has {there}, and has room for {max(0, able - there)} more")
-    told = f"{'; '.join(lines)}. Their requests can leave less room."
-    return fact(asked, told)
-
-
-_ROOM: Final = expression(
-    r"\b(?:fits?|room for|space for|can (?:[\w.-]+ )?(?:run|hold|take|host)|passen|platz fur|caben|tiennent|capacity)\b"
-)
+        used = f", has {there}, and has room for {max(0, able - there)} more" if complete else ""
+        lines.append(f"{each.ref} can run {able} pods{used}")
+    told = "Their requests can leave less room." if complete else "Pods of other namespaces were not read."
+    return fact(asked, f"{'; '.join(lines)}. {told}")
 
 
 def settings(asked: Asked) -> FirstLook:
     """Return the fields of the named objects whose names match words of the question, for example `readinessProbe`."""
     words = {spelling for word in asked.question.words for spelling in (word, word.removesuffix("s"))}
-    words |= {"port"} if words & {"puerto"} else set()
+    words |= {"port"} if "puerto" in words else set()
     words |= {"env", "from"} if words & _VARIABLES else set()
     rows = [
         (str(each.ref), path, shown(value))

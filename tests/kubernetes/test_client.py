@@ -20,7 +20,6 @@ from tests.support.kubernetes_api import (
     Answer,
     KubernetesApi,
     document,
-    kubernetes_api,
     listing,
     pod,
     status,
@@ -33,12 +32,6 @@ if TYPE_CHECKING:
 
 PODS = "/api/v1/namespaces/shop/pods"
 LOG = f"{PODS}/cart/log"
-
-
-@pytest.fixture
-def api() -> Iterator[KubernetesApi]:
-    with kubernetes_api() as server:
-        yield server
 
 
 @pytest.fixture

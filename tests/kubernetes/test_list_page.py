@@ -21,14 +21,13 @@ from tests.support.kubernetes_api import (
     Responder,
     document,
     empty_cluster,
-    kubernetes_api,
     listing,
     pod,
     write_kubeconfig,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 PODS = "/api/v1/pods"
@@ -42,12 +41,6 @@ INVALID = [
     {"items": "web"},
     {"items": [None, "web", 3]},
 ]
-
-
-@pytest.fixture
-def api() -> Iterator[KubernetesApi]:
-    with kubernetes_api() as server:
-        yield server
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from holmes.values.errors import ClusterUnreachable, ToolError
 from tests.support.kubernetes_api import (
     KubernetesApi,
     document,
-    kubernetes_api,
     listing,
     pod,
     status,
@@ -22,19 +21,13 @@ from tests.support.kubernetes_api import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from holmes.values.json_types import JsonValue
 
 CORE, APPS, BATCH = (f"{prefix}/namespaces/shop" for prefix in ("/api/v1", "/apis/apps/v1", "/apis/batch/v1"))
 LABELS = {"app": "cart"}
-
-
-@pytest.fixture
-def api() -> Iterator[KubernetesApi]:
-    with kubernetes_api() as server:
-        yield server
 
 
 @pytest.fixture

@@ -46,6 +46,12 @@ def targets_of(state: ClusterState, each: ClusterObject) -> tuple[ObjectRef, ...
     return tuple(dict.fromkeys(state.workload_of(pod).ref for pod in pods))
 
 
+def kraken_image(pod: ClusterObject) -> str:
+    """Return the image of Kraken that a pod runs, or an empty string for another pod."""
+    images = (text(each, "image") for each in pod.children("spec", "containers"))
+    return next((image for image in images if _KRAKEN.search(image)), "")
+
+
 def action_of(each: ClusterObject) -> str:
     """Return what an experiment does: `pod-kill`, or the scenario of a run of Kraken."""
     return each.text("spec", "action") or (_scenario(each) if each.kind == "Pod" else "")
@@ -53,11 +59,8 @@ def action_of(each: ClusterObject) -> str:
 
 def _scenario(pod: ClusterObject) -> str:
     """Return the tag of the image of Kraken, which names the scenario, or an empty string for another pod."""
-    for container in pod.children("spec", "containers"):
-        image = text(container, "image")
-        if _KRAKEN.search(image):
-            return image.rpartition("/")[2].partition("@")[0].partition(":")[2] or "Kraken"
-    return ""
+    image = kraken_image(pod)
+    return image.rpartition("/")[2].partition("@")[0].partition(":")[2] or "Kraken" if image else ""
 
 
 def _environment(pod: ClusterObject) -> Mapping[str, str]:

@@ -29,8 +29,9 @@ _SHOWN = 4
     explanation="The API server calls the webhooks that change a pod one after another, and the request to create the "
     "pod ends after its own timeout. Each webhook may respond within its timeoutSeconds while all of them together "
     "take longer than the request. The webhook with the longest timeoutSeconds is named first: which one is slow "
-    "is shown by the metric apiserver_admission_webhook_admission_duration_seconds. The severity is warning while pods "
-    "of the workload are ready.",
+    "is shown by the metric apiserver_admission_webhook_admission_duration_seconds. The request can "
+    "also time out for another reason, such as a slow etcd. The severity is warning while pods of the workload are "
+    "ready.",
 )
 def webhooks_take_too_long(state: ClusterState) -> Iterator[Fault]:
     for refusal in refusals(state):
@@ -43,9 +44,9 @@ def webhooks_take_too_long(state: ClusterState) -> Iterator[Fault]:
             subject=refusal.maker.ref,
             culprit=first.ref,
             severity=refusal.severity,
-            cause=f"The API server gave up creating a pod of {refusal.workload.ref}, because the {len(found)} webhooks "
-            f"that it calls before, one after another, may take {sum(each.timeout_seconds for each in found)} s: "
-            f"{seconds}",
+            cause=f"The request to create a pod of {refusal.workload.ref} timed out; the {len(found)} webhooks that "
+            "the API server calls for it, one after another, "
+            f"may take {sum(each.timeout_seconds for each in found)} s: {seconds}",
             evidence=(refusal.proof, *(_timeout(each) for each in found[:_SHOWN])),
             next_check="kubectl get mutatingwebhookconfigurations",
             because=tuple(ref for each in found for ref in backends(state, each)),

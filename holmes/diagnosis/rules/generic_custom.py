@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.access_review import denials_in, reason_of, role_of
 from holmes.diagnosis.facts.admission import QUOTA
-from holmes.diagnosis.facts.chaos import action_of, kraken_runs, targets_of
+from holmes.diagnosis.facts.chaos import action_of, kraken_image, kraken_runs, targets_of
 from holmes.diagnosis.facts.custom_health import Trouble
 from holmes.diagnosis.facts.custom_links import made_by, named_in
 from holmes.diagnosis.facts.custom_reasons import with_reason
@@ -100,7 +100,7 @@ def intended(state: ClusterState) -> Iterator[Fault]:
             yield _fault(state, each, trouble, (), behind=False)
             yield from _disturbed(state, each, (*trouble.proof, evidence.field(each, "spec")))
     for pod in kraken_runs(state):
-        yield from _disturbed(state, pod, (evidence.field(pod, "spec", "containers"),))
+        yield from _disturbed(state, pod, (evidence.value(pod, "spec.containers[].image", kraken_image(pod)),))
 
 
 def _disturbed(state: ClusterState, experiment: ClusterObject, proof: tuple[Evidence, ...]) -> Iterator[Fault]:
