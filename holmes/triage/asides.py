@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _ENDS: Final = expression(
-    r"[.!?;:,)]+(?=\s|$)|(?:^|\s)\(|\s[-\u2013\u2014]\s|\n|\s(?=(?:because|weil|porque|parce que)\s)"
+    r"[.!?;:,)]+(?=\s|$)|(?:^|\s)\(|\s[-\u2013\u2014]\s|\n"
+    r"|(?<!errors)(?<!error)(?<!exceptions)(?<!timeouts)(?<!warnings)\s(?=(?:because|weil|porque|parce que)\s)"
 )
 _ADDRESS: Final = expression(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 _FACTUAL: Final = frozenset({

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import workloads_behind
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import Ledger
 from holmes.values.first_look import FirstLook
@@ -99,7 +100,13 @@ def is_in_scope(asked: Asked, incident: Incident) -> bool:
     if not any(asked.subject.holds(ref.name if ref.kind == "Namespace" else ref.namespace) for ref in refs):
         return not asked.subject.namespaces and all(not ref.namespace for ref in refs)
     excluded = {ref for each in asked.subject.excluded for ref in identity(asked.state, each)}
-    return incident.culprit not in excluded and not any(each.subject in excluded for each in incident.findings)
+    harmed = {ref for ref in refs if ref.kind in WORKLOADS}
+    only = bool(harmed & excluded) and harmed <= excluded  # it harms nothing else
+    return (
+        not only
+        and incident.culprit not in excluded
+        and not any(each.subject in excluded for each in incident.findings)
+    )
 
 
 def _subject_words(named: Named | None) -> tuple[str, ...]:

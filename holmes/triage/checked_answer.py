@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.evidence import without_markers
 from holmes.triage.agreement import agrees, names_culprit, names_without_weight, terms_without_object
 from holmes.triage.conversation import SHOWN
 from holmes.triage.markdown import code, sentence
@@ -120,7 +121,8 @@ class CheckedAnswer:
             yield f"The built-in rules name another cause: {sentence(self.look.summary)}"
         if self.look is not None and self.look.verdict == "healthy":
             yield f"The built-in rules find no fault: {sentence(self.look.summary)}"
-        names = invented(_COMMANDS.sub("", self.draft.text), self.draft.messages, self.draft.citations)
+        text = _COMMANDS.sub("", without_markers(self.draft.text))
+        names = invented(text, self.draft.messages, self.draft.citations)
         if names:
             yield f"No result shows {_listed(names)}."
 

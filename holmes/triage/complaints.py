@@ -34,6 +34,11 @@ _ONLY_ASKS: Final = expression(
 """A remark that the question has no special reason: "solo pregunto por si acaso". A reason in it can be a complaint."""
 _REASON: Final = expression(r"[a-z]+(?:backoff|error|killed)|err[a-z]+")
 """A reason of the kubelet, which is a complaint of its own: "web: CreateContainerConfigError"."""
+_ACT: Final = expression(
+    r"\W*(?:i|we|ich|wir|yo|nosotros|nous|j'ai) (?:(?:have|had|just|already|manually|habe|haben|he|hemos|avons) ){0,3}"
+    r"(?:restarted|rebooted|redeployed|deleted|recreated|scaled|killed|rolled|upgraded|\w*neu gestartet|geloscht"
+    r"|reinici\w+|borr\w+|redemarr\w+|supprim\w+)\b"
+)
 _LEAST_WORDS: Final = 2
 _LEADING: Final = 3
 _NOW: Final = word_list("yes or no") - word_list("past verbs")
@@ -157,6 +162,24 @@ def asides(text: str) -> tuple[str, ...]:
     if not at or not any(map(_states_trouble, clauses[:first])):
         return ()
     return tuple(each.text for each in clauses[first : at + 1])
+
+
+def acts_told(text: str) -> tuple[str, ...]:
+    """Return the clauses in which the asker tells what they did, before a clause that counts or lists.
+
+    "I restarted all pods but db: how many pods does it have" does not ask for restarted pods.
+    """
+    clauses = _clauses(text)
+    told = [each for each in clauses[:-1] if _ACT.match(each.text) and not each.asked and not _fails_after_act(each)]
+    after = sightings(clauses[-1].words) if told else ()
+    asks = any(each.name in ("count", "list") for each in after) and any(each.sense == "kind" for each in after)
+    return tuple(each.text for each in told) if asks else ()
+
+
+def _fails_after_act(clause: _Clause) -> bool:
+    """Return whether a clause states trouble beside an act: "we restarted web but it still fails"."""
+    rest = _ACT.sub("", clause.text)
+    return _states_trouble(_Clause(rest, tuple(words_of(rest)), asked=False))
 
 
 def _asks_relation(clause: _Clause) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.templates import template_of
 from holmes.triage.markdown import code
 from holmes.triage.periods import period_of
-from holmes.triage.vocabulary import folded, vocabulary, words_of
+from holmes.triage.vocabulary import folded, vocabulary, word_list, words_of
 from holmes.values.expressions import expression
 from holmes.values.pod_names import owners_of_pod
 
@@ -63,6 +63,11 @@ _NARROWS: Final = expression(
 )
 """Signs of a place, a time, a label or a number, which narrow what is asked for."""
 _POD: Final = expression(r"\bPod [\w.-]+/([\w.-]+)")
+_SUPPOSED: Final = expression(
+    r"\s(?:because of|due to|wegen|aufgrund von|por culpa de|a causa de|debido a|a cause (?:de|du|d'))\s?"
+    r"(?:(?:the|der|des|dem|el|la|le|les)\s)?(?P<name>[\w./-]*\w)(?=\s|\?|$)"
+)
+"""The supposed reason in a question for yes or no: "is bread down because of cellar"."""
 _REASON_ASKED: Final = expression(r"\b(?:why|warum|wieso|weshalb|por que|pourquoi)\b")
 _LINK: Final = expression(r"[,\u2013\u2014-]\s*$")
 _LEAST_WORDS: Final = 2
@@ -100,6 +105,9 @@ def without_conjecture(text: str, is_name: Callable[[str], bool]) -> Conjecture:
 
     If nothing but the suspicion remains, it is the question.
     """
+    supposed = _SUPPOSED.search(folded(text))
+    if supposed is not None and is_name(supposed["name"]) and _asks_if(text, supposed.span(), is_name):
+        return Conjecture(text[: supposed.start()] + text[supposed.end() :], (supposed["name"],))
     sentences = _parts(text)
     at = next((index for index, each in enumerate(sentences) if _suspects(each)), -1)
     if at < 1:
@@ -114,6 +122,14 @@ def without_conjecture(text: str, is_name: Callable[[str], bool]) -> Conjecture:
     words = words_of(folded(" ".join(sentences[first : at + 1])))
     names = [word for word in dict.fromkeys(words) if not vocabulary().is_ordinary(word) and is_name(word)]
     return Conjecture(" ".join((*told, *rest[about_it:])), tuple(names))
+
+
+def _asks_if(text: str, span: tuple[int, int], is_name: Callable[[str], bool]) -> bool:
+    """Return whether a text asks for yes or no, and names something else than its part in `span`."""
+    rest = words_of(folded(text[: span[0]] + text[span[1] :]))
+    folds = len(folded(text)) == len(text)  # so that the positions are those of the text
+    named = any(is_name(word) for word in rest if not vocabulary().is_ordinary(word))
+    return folds and named and rest[:1] != () and rest[0] in word_list("yes or no")
 
 
 def _is_about_suspect(sentence: str, is_name: Callable[[str], bool]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
@@ -83,6 +84,14 @@ _PLANNED: Final = expression(
     r"|(?:wenn|falls) [\w.-]+ (?:weg ist|ausfallt)|si [\w.-]+ (?:cae|se cae|tombe))\b"
 )
 """The user plans to change something."""
+_IF_GONE: Final = expression(
+    r"\bwhat (?:happens|would happen|will happen|if)\b.{0,20}"
+    r"\b(?:dies|fails|crashes|(?:is|goes|were) (?:down|gone|away))\b"
+    r"|\bif [\w.-]+ (?:dies|fails|crashes|(?:is|goes|were) (?:down|gone|away)),? (?:does|will|would|do|is|are)\b"
+    r"|\bwas passiert,? (?:wenn|falls)\b.{0,30}\b(?:ausfallt|stirbt|weg ist|down ist)\b"
+    r"|\bque (?:pasa|pasaria) si\b.{0,30}\b(?:cae|falla|muere)\b"
+    r"|\bque se passe(?:-t-il)? si\b.{0,30}\b(?:tombe|meurt)\b"
+)
 _BREAKS: Final = expression(
     r"\b(?:what|who|which \w+|anything|something|anyone|was|wer|que|quien|quoi|qui)\b(?: \w+){0,3} (?:breaks?|broken"
     r"|affected|impacted|suffers?|stops?|notices?|feels?|kaputt|bricht|betroffen|rompe|rompo|afecta\w*|casse\w*|impacte\w*)\b"
@@ -118,7 +127,9 @@ def asks_uses(question: Question, subject: Subject) -> bool:
 def asks_impact(question: Question, subject: Subject) -> bool:
     """Return whether a question asks what a change that is only planned would break: "if I rotate it, what breaks"."""
     planned = _PLANNED.search(question.text) and _BREAKS.search(question.text)
-    return bool(planned and subject.named)
+    nodes = any(each.kind == "Node" for each in subject.objects)  # its pods move, which nothing tells beforehand
+    gone = _IF_GONE.search(question.text) is not None and not nodes and not question.asks("why")
+    return bool((planned or gone) and subject.named)
 
 
 def uses(asked: Asked) -> FirstLook:
@@ -127,6 +138,10 @@ def uses(asked: Asked) -> FirstLook:
         return number_or_list(asked)
     first = asked.subject.named[0].objects[0]
     asked.ledger.take("bound", "", *map(str, _ports(asked)))
+    gone = _IF_GONE.search(asked.question.text)
+    if gone is not None:  # who uses what would be gone, which is not the other object of the question
+        named = [each for each in asked.subject.named if each.name in gone[0]][:1] or asked.subject.named[:1]
+        return _users(replace(asked, subject=replace(asked.subject, named=tuple(named))), named[0].objects[0])
     if len(asked.subject.named) > 1 and not _WHICH.search(asked.question.text):
         return _between(asked)
     owned = first.kind in ("Pod", "ReplicaSet", "Job") or "Pod" in asked.question.kinds  # "who owns the pod web"

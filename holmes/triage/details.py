@@ -5,22 +5,23 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import autoscalers_of, replica_sets_newest_first, revision
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
-from holmes.diagnosis.facts.resources import allocatable, pods_by_node
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.kubernetes.fields import children, duration, integer, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
-from holmes.triage.field_filters import KEY_PARTS
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.image_filters import image_conditions, images_of
-from holmes.triage.inventory import number_or_list
+from holmes.triage.inventory import FEWER_READY, number_or_list
 from holmes.triage.ledger import unread
+from holmes.triage.log_answers import DISTINCT
 from holmes.triage.markdown import counted
+from holmes.triage.pods_asked import with_label, without_number
+from holmes.triage.relations import ordinal_of
 from holmes.triage.states import is_ready
 from holmes.triage.users import keys_used
 from holmes.triage.vocabulary import beginnings, word_list
@@ -35,16 +36,16 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
-    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.json_types import JsonObject
 
 _MOST_TOLD: Final = 4
-_ROOM: Final = expression(
-    r"\b(?:fits?|room for|space for|can (?:[\w.-]+ )?(?:run|hold|take|host)|passen|platz fur|caben|tiennent|capacity)\b"
+_SCALE: Final = frozenset({"scale", "scaled", "skalieren", "escalar", "scaler"})
+_CONTENT: Final = expression(
+    r"\b(?:what(?:'s| is| does)?|was|que|qu'y a-t-il|qu'est-ce qu'il y a)\b.{0,30}"
+    r"\b(?:in|inside|contain|drin|hay en|contiene|dans)\b"
+    r"|\b(?:contents?|values?|inhalte?|werte?|contenidos?|valores|contenus?|valeurs) (?:of|von|de|du)\b"
 )
-"""A question for the room on a node."""
-_OUTER_KEYS: Final = frozenset({"spec", "template", "metadata"})
-_MARKS: Final = frozenset({"labels", "annotations"})
-_VARIABLES: Final = word_list("environment words")
+"""A question for all values of a ConfigMap."""
 
 
 def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
@@ -57,6 +58,7 @@ def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
 
 def images(asked: Asked) -> FirstLook:
     """List the images of the running pods, which can differ from the template of their workload."""
+    asked = with_label(asked)
     conditions = image_conditions(asked)
     if conditions and {*asked.question.kinds} & {*WORKLOAD_KINDS, "Pod"}:
         return number_or_list(asked)
@@ -66,6 +68,8 @@ def images(asked: Asked) -> FirstLook:
         for image in images_of(each):
             used[str(asked.state.workload_of(each).ref), image] += each.kind == "Pod"
     parts = [word for word in asked.subject.unknown if "." in word or _is_image(asked, word)]
+    distinct = DISTINCT.search(asked.question.text)  # each image is counted once
+    asked.ledger.take("word", distinct[0] if distinct is not None else "")
     rows = [
         (owner, image, str(number))
         for (owner, image), number in sorted(used.items())
@@ -166,8 +170,9 @@ def addresses(asked: Asked) -> FirstLook:
 
 def replicas(asked: Asked) -> FirstLook:
     """Return the wanted and the ready replicas of workloads."""
-    if asked.question.comparisons:
+    if asked.question.comparisons or ordinal_of(asked.question) or FEWER_READY.search(asked.question.text):
         return number_or_list(asked)
+    asked = with_label(asked)
     found = [each for each in _pods_or_workloads(asked) if each.kind != "Pod"]
     if asked.subject.named and not all(map(is_ready, found)) and not asked.question.asks("count", "list"):
         return look_for_cause(asked)
@@ -176,13 +181,24 @@ def replicas(asked: Asked) -> FirstLook:
     most, least = (beginnings(each).search(asked.question.spoken) for each in ("the most", "the least"))
     if most or least:
         found = [each for each in found if each.kind not in ("CronJob", "Job")]
-        found.sort(key=lambda each: _wanted_replicas(each) * (-1 if most else 1))
+        if set(asked.question.states) - {"ready", "not_ready"}:
+            return without_number(asked, *asked.question.states)
+        found.sort(key=lambda each: _replicas_asked(asked, each) * (-1 if most else 1))
     rows = [(str(each.ref), status_of(each)) for each in found]
     first = f" The first: {rows[0][0]}, {rows[0][1]}." if (most or least) and rows else ""
     told = "; ".join(f"{name}: {status}" for name, status in rows) if len(rows) <= _MOST_TOLD else ""
     summary = told or f"{counted(len(rows), 'workload')} {place_of(asked)}"
+    if asked.question.asks("sum", "count") and len(rows) > 1:
+        summary += f"; together {counted(sum(map(_wanted_replicas, found)), 'replica')}"
     table = table_of(("workload", "replicas"), rows) if len(rows) > _MOST_TOLD else None
     return fact(asked, f"{summary}.{first}", table)
+
+
+def _replicas_asked(asked: Asked, each: ClusterObject) -> int:
+    """Return the number by which replicas are ordered: those that are ready, those that are not, or those wanted."""
+    states, wanted = asked.question.states, _wanted_replicas(each)
+    ready = each.integer("status", "readyReplicas") or each.integer("status", "numberReady")
+    return max(0, wanted - ready) if "not_ready" in states else ready if "ready" in states else wanted
 
 
 def _wanted_replicas(each: ClusterObject) -> int:
@@ -191,8 +207,8 @@ def _wanted_replicas(each: ClusterObject) -> int:
 
 def asks_scaling_bounds(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how far an autoscaler can scale the named objects."""
-    scaled = "HorizontalPodAutoscaler" in question.kinds or question.asks("replicas")
     words = set(question.words)
+    scaled = "HorizontalPodAutoscaler" in question.kinds or question.asks("replicas") or not _SCALE.isdisjoint(words)
     room = not word_list("room to scale").isdisjoint(words)
     allowed = question.asks("permission") or not word_list("modals").isdisjoint(words)
     room = room or (question.asks("count") and allowed)  # "how many pods may the HPA of web start"
@@ -260,78 +276,6 @@ def history(asked: Asked) -> FirstLook:
     )
 
 
-def asks_room(question: Question, subject: Subject) -> bool:
-    """Return whether a question asks how many pods a node can run: "how many pods still fit on node-1"."""
-    nodes = bool(subject.objects) and all(each.kind == "Node" for each in subject.objects)
-    return nodes and question.asks("count") and "Pod" in question.kinds and _ROOM.search(question.text) is not None
-
-
-def room(asked: Asked) -> FirstLook:
-    """Answer how many pods the named nodes can run, and how many they have. Requests can leave less room."""
-    complete = not asked.state.reading.namespaces and not unread(asked.state, ("Pod",), ())
-    pods, lines = pods_by_node(asked.state), []
-    for each in asked.subject.objects:
-        able, there = int(allocatable(each, "pods")), len(pods.get(each.name, ()))
-        if not able:
-            return fact(asked, f"The limit of pods of {each.ref} could not be read.", None, "inconclusive")
-        used = f", has {there}, and has room for {max(0, able - there)} more" if complete else ""
-        lines.append(f"{each.ref} can run {able} pods{used}")
-    told = "Their requests can leave less room." if complete else "Pods of other namespaces were not read."
-    return fact(asked, f"{'; '.join(lines)}. {told}")
-
-
-def settings(asked: Asked) -> FirstLook:
-    """Return the fields of the named objects whose names match words of the question, for example `readinessProbe`."""
-    words = {spelling for word in asked.question.words for spelling in (word, word.removesuffix("s"))}
-    words |= {"port"} if "puerto" in words else set()
-    words |= {"env", "from"} if words & _VARIABLES else set()
-    rows = [
-        (str(each.ref), path, shown(value))
-        for each in asked.subject.objects
-        if each.kind != "Secret"
-        for path, value in _fields(each.body.get("spec", {}), "spec")
-        if _is_named(path, words) and not isinstance(value, (dict, list))
-    ]
-    if not rows:
-        about = asked.subject.objects[0].ref
-        return fact(asked, f"The spec of {about} has no such field.")
-    summary = (
-        f"{rows[0][0]}: {rows[0][1]} is {rows[0][2]}."
-        if len(rows) == 1
-        else f"{counted(len(rows), 'field')} {place_of(asked)}."
-    )
-    return fact(asked, summary, table_of(("object", "field", "value"), rows) if len(rows) > 1 else None)
-
-
-def _fields(value: JsonValue, path: str) -> Iterator[tuple[str, JsonValue]]:
-    """Yield each field below `value` with its path."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield f"{path}.{key}", "(not shown)" if has_secret_name(key) and isinstance(item, str) else item
-            yield from _fields(item, f"{path}.{key}")
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            named = isinstance(item, dict) and "value" in item and isinstance(item.get("name"), str)
-            if named:  # only the name shows whether the value is secret
-                yield f"{path}[{index}].value", _named_value(cast("JsonObject", item))
-            else:
-                yield from _fields(item, f"{path}[{index}]")
-
-
-def _named_value(item: JsonObject) -> str:
-    """Return an entry with a name and a value as `NAME=value`, so that masking recognises a secret by its name."""
-    name = text(item, "name")
-    return f"{name}={'(not shown)' if has_secret_name(name) else shown(item.get('value'))}"
-
-
-def _is_named(path: str, words: set[str]) -> bool:
-    """Return whether a key of the path consists of words of the question: `livenessProbe` of a probe's port."""
-    keys = [key for key in path.split(".") if key not in _OUTER_KEYS]
-    parts = [{part.lower().removesuffix("s") for part in KEY_PARTS.findall(key.partition("[")[0])} for key in keys]
-    marked = any(key in _MARKS for key in keys) and not any(one & {"label", "annotation"} & words for one in parts)
-    return not marked and any(one and one <= words for one in parts)
-
-
 def asks_keys(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for the keys of a ConfigMap or a Secret, or for the value of a named key."""
     holders = [each for each in subject.objects if each.kind in ("ConfigMap", "Secret")]
@@ -339,19 +283,24 @@ def asks_keys(question: Question, subject: Subject) -> bool:
     for each in subject.named:
         plain = plain.replace(each.name, " ")
     named = beginnings("key names").search(plain) is not None
-    valued = any(key.lower() in question.words for each in holders for key in each.child("data"))
+    content = bool(holders) and _CONTENT.search(plain) is not None
+    valued = content or any(key.lower() in question.words for each in holders for key in each.child("data"))
     return bool(holders) and (named or valued) and not question.asks("why", "trouble", "uses", "changes", "when")
 
 
 def keys(asked: Asked) -> FirstLook:
     """Return the keys of the named ConfigMaps and Secrets, with the values of the keys that the question names."""
     holders = [each for each in asked.subject.objects if each.kind in ("ConfigMap", "Secret")]
+    whole = all(each.kind == "ConfigMap" for each in holders) and _CONTENT.search(asked.question.text) is not None
     rows = [
-        (str(each.ref), key, _value_of(each, key) if key.lower() in asked.question.words else "")
+        (str(each.ref), key, _value_of(each, key) if whole or key.lower() in asked.question.words else "")
         for each in holders
         for key in keys_used(asked.state, each)
     ]
     valued = [row for row in rows if row[2]]
+    if len(valued) > _MOST_TOLD:
+        told = f"{counted(len(valued), 'key')} of {', '.join(str(each.ref) for each in holders)}."
+        return fact(asked, told, table_of(("object", "key", "value"), valued))
     if valued:
         return fact(asked, "; ".join(f"{key} of {ref} is {value}" for ref, key, value in valued[:4]) + ".")
     names = ", ".join(dict.fromkeys(row[1] for row in rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.filters import Filter, negated_before
+from holmes.triage.filters import WORKLOAD_KINDS, Filter, negated_before
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import vocabulary, word_list, words_of
 from holmes.values.expressions import expression
@@ -27,6 +27,7 @@ _USED: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVo
 _NOT_FIELDS: Final = frozenset({"annotation", "label", "memory", "cpu"})
 """Words that other filters understand, as they do the words of `absences`."""
 _WORDS: Final[tuple[PartSense, ...]] = ("word", "aside", "value", "symptom")
+_NOBODY: Final = word_list("nobody")
 _TYPES: Final = word_list("typed")
 _MOST_WORDS: Final = 3
 _KEYED: Final = expression(
@@ -145,13 +146,16 @@ def use_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
         or asked.subject.values  # "which deployments belong to jonas"
         or (asked.subject.namespaces and not _BELONGING.isdisjoint(asked.question.words))  # "to the namespace shop"
         or asked.question.comparisons
-        or len(asked.question.kinds) > 1
+        or set(asked.question.kinds) - {*kinds, *(("Pod", *WORKLOAD_KINDS) if unused else ())}
         or asked.question.asks("images")
     ):
         asked.ledger.take("concept", "uses")  # the other objects are the condition
     elif set(kinds) <= _USED:
-        negated = unused or negated_before(asked, places[0].first)
+        negated = unused or negated_before(asked, places[0].first) or not _NOBODY.isdisjoint(asked.question.words)
+        asked.ledger.take("concept", *(("negation",) if negated else ()))
+        asked.ledger.take("word", *_NOBODY)
         asked.ledger.take("concept", "uses")
         asked.ledger.take("state", "unused")
+        asked.ledger.take("kind", "Pod", *WORKLOAD_KINDS)  # "claims that are not used by any pod"
         told = "used by nothing that was read" if negated else "in use"
         yield Filter(told=told, holds=lambda each: bool(users_of(asked.state, each)) != negated)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import child, children, text_map
+from holmes.kubernetes.kinds import SCALED
 from holmes.triage.asked import refs_of
 from holmes.triage.states import crashed, restarts, state_test
 from holmes.triage.vocabulary import beginnings, vocabulary, word_list
@@ -27,7 +28,13 @@ if TYPE_CHECKING:
 WORKLOAD_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")
 WITH_TEMPLATE: Final = frozenset({*WORKLOAD_KINDS, "Pod", "ReplicaSet"})
 _PORT: Final = expression(r"\b(?:(?:node|host)?[ -]?(?:port|puerto)|puerto del host|port d'hote) (\d{2,5})\b")
+_MEMORY: Final = ("speicherl", "speichera", "memory-", "arbeitsspeicher")
 _PROBES: Final = ("readiness", "liveness", "startup")
+_UNSERVED: Final = expression(
+    r"\b(?:0|no|zero|without(?: any)?|null|keine[nr]?|ohne|cero|ningun\w*|sin|aucune?|zero|sans|n't have any) "
+    r"(?:(?:ready|running|healthy|working|available|bereite[nrs]?|laufende[nrs]?)\s(?:replicas?|pods?|endpoints?|backends?"
+    r"|replikas?|replikate)|(?:pods?|replicas?|endpoints?|repliques?)\s(?:ready|running|list[oa]s?|prete?s?|bereit)\b)"
+)
 _NEGATIVE: Final = frozenset({"not_ready", "never_restarted", "unbound"})
 _RUN: Final = word_list("present runs")
 _PLACES: Final = word_list("running places")
@@ -49,14 +56,37 @@ class Filter:
 
 def filters_of(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
     """Return the conditions on objects of `kinds`, except those on names, keys and images."""
+    unserved = tuple(_unserved_filters(asked, kinds))
     return [
-        *_state_filters(asked, kinds),
+        *(unserved or _state_filters(asked, kinds)),
         *_verb_filters(asked, kinds),
         *_health_filters(asked, kinds),
         *_bound_filters(asked, kinds),
         *_lacking_filters(asked),
         *_port_filters(asked),
     ]
+
+
+def _unserved_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
+    """Yield the filter for objects none of whose pods is ready: "Deployments with 0 ready replicas"."""
+    match = _UNSERVED.search(asked.question.text)
+    if match is None or not set(kinds) <= {*SCALED, "DaemonSet", "Service"}:
+        return
+    words = (*match[0].split(), "0 ready replicas", "0", "= 0 ready")
+    for sense in ("bound", "word", "symptom", "aside"):
+        asked.ledger.take(sense, *words)
+    asked.ledger.take("concept", "negation", "health", "trouble")
+    asked.ledger.take("state", "ready", "not_ready", "running", "zero")
+    asked.ledger.take("kind", "Pod", "EndpointSlice")
+    without = _without_endpoints(asked)
+    yield Filter(
+        told="no pod is ready",
+        holds=lambda each: (
+            without(each)
+            if each.kind == "Service"
+            else not each.integer("status", "readyReplicas") and not each.integer("status", "numberReady")
+        ),
+    )
 
 
 def negated_before(asked: Asked, index: int, most: int = 3) -> bool:
@@ -146,21 +176,34 @@ def _incident_filter(asked: Asked, *, healthy: bool) -> Filter:
 
 
 def _lacking_filters(asked: Asked) -> Iterator[Filter]:
-    for what in ("limits", "requests", "probes", "endpoints"):
+    for told, holds in lacking_containers(asked):
+        yield Filter(told=told, holds=_with_container(holds))
+    if asked.question.lacks("endpoints"):
+        _take_lacking(asked, "endpoints")
+        asked.ledger.take("kind", "EndpointSlice")
+        asked.ledger.take("state", "ready", "running")
+        yield Filter(told="without endpoints", holds=_without_endpoints(asked))
+
+
+def lacking_containers(asked: Asked) -> tuple[tuple[str, Callable[[JsonObject], bool]], ...]:
+    """Return what containers must lack, each with its test of the spec of a container: "without cpu limits"."""
+    found = []
+    words = asked.question.words
+    for what in ("limits", "requests", "probes"):
         if asked.question.lacks(what):
-            asked.ledger.take("concept", "negation", "resources", "settings")
-            asked.ledger.take("kind", "EndpointSlice")
-            if what == "endpoints":
-                asked.ledger.take("state", "ready", "running")
-            asked.ledger.take("symptom", *vocabulary().absences[what])
-            asked.ledger.take("word", *vocabulary().absences[what])
-            words = asked.question.words
-            memory = "memory" if not word_list("memory").isdisjoint(words) else ""
-            part = "cpu" if "cpu" in words else memory
+            _take_lacking(asked, what)
+            memory = any(word in word_list("memory") or word.startswith(_MEMORY) for word in words)
+            part = "cpu" if any(word.startswith("cpu") for word in words) else "memory" if memory else ""
             if what == "probes":
                 part = next((each for each in _PROBES if any(word.startswith(each) for word in words)), "")
-            told = f"without {part} {what}" if part else f"without {what}"
-            yield Filter(told=told, holds=_without_endpoints(asked) if what == "endpoints" else _lacking(what, part))
+            found.append((f"without {part} {what}" if part else f"without {what}", _lacking(what, part)))
+    return tuple(found)
+
+
+def _take_lacking(asked: Asked, what: str) -> None:
+    asked.ledger.take("concept", "negation", "resources", "settings")
+    asked.ledger.take("symptom", *vocabulary().absences[what])
+    asked.ledger.take("word", *vocabulary().absences[what])
 
 
 def _port_filters(asked: Asked) -> Iterator[Filter]:
@@ -215,8 +258,18 @@ def _is_located(asked: Asked, kinds: tuple[str, ...]) -> bool:
     nouns = {each.first for each in question.found if each.sense == "kind" and each.name in kinds}
     if any(each.name == "running" and each.last + 1 in nouns for each in question.found):
         return False
+    if any(each.name == "running" and _leads_to_node(asked, each.last) for each in question.found):
+        return True
     past = any(word in ("ran", "ont", "gelaufen", "han", "corrieron") for word in asked.question.words)
     return past or any(each.kind == "ServiceAccount" for each in asked.subject.objects)
+
+
+def _leads_to_node(asked: Asked, at: int) -> bool:
+    """Return whether a negation or a preposition and then a node follow: "pods that do not run on node-1"."""
+    after = asked.question.words[at + 1 : at + 4]
+    nodes = {each.name for each in (*asked.subject.objects, *asked.subject.excluded) if each.kind == "Node"}
+    negated = any(each.name == "negation" and abs(at - each.last) <= 2 for each in asked.question.found)
+    return negated and not nodes.isdisjoint(after)
 
 
 def _state_filter(asked: Asked, name: str, kinds: tuple[str, ...]) -> Filter | None:
@@ -279,15 +332,16 @@ def pod_spec(each: ClusterObject) -> JsonObject:
     return child(each.body, "spec") if each.kind == "Pod" else template_of(each).spec
 
 
-def _lacking(what: str, part: str) -> Callable[[ClusterObject], bool]:
-    def holds(each: ClusterObject) -> bool:
-        if each.kind not in WITH_TEMPLATE:
-            return False
-        containers = children(pod_spec(each), "containers")
+def _lacking(what: str, part: str) -> Callable[[JsonObject], bool]:
+    def holds(container: JsonObject) -> bool:
         if what == "probes":
-            probes = {f"{part}Probe"} if part else {"readinessProbe", "livenessProbe"}
-            return any(probes.isdisjoint(one) for one in containers)
-        amounts = [child(one, "resources", what) for one in containers]
-        return any(part not in each if part else not each for each in amounts)
+            return ({f"{part}Probe"} if part else {"readinessProbe", "livenessProbe"}).isdisjoint(container)
+        amounts = child(container, "resources", what)
+        return part not in amounts if part else not amounts
 
     return holds
+
+
+def _with_container(holds: Callable[[JsonObject], bool]) -> Callable[[ClusterObject], bool]:
+    """Return the test whether an object has a container with a test."""
+    return lambda each: each.kind in WITH_TEMPLATE and any(map(holds, children(pod_spec(each), "containers")))

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from holmes.triage.names import Names
     from holmes.triage.subjects import Subject
 
+_APPENDED: Final = expression(
+    r"(?i)\W*(?:(?:and|but|und|aber|y|pero|et|mais) )?(?P<part>(?:without|excluding|except|including|not counting"
+    r"|leaving out|ohne|au(?:ß|ss)er|inklusive|einschlie(?:ß|ss)lich|sin|excepto|salvo|incluyendo|sans|sauf|hormis"
+    r"|y compris)\b.{2,80})"
+)
+"""A part that only changes what the question before counts: "and without the completed ones"."""
 _TOKEN: Final = expression(r"[\w./:@-]*[\w@]")
 _CONTINUING: Final = word_list("continuing")
 _LISTED: Final = word_list("listed before")
@@ -71,6 +77,10 @@ def completed(text: str, earlier: Sequence[str], state: ClusterState, namespace:
 def _joined(before: str, text: str, state: ClusterState, namespace: str) -> str:
     question = parsed(text, state)
     narrows = question.asks("list", "count") or not _NARROWING.isdisjoint(question.words[:1])
+    appended = _APPENDED.fullmatch(text.strip())
+    own = question.asks("list", "count", "why")
+    if appended is not None and not own and parsed(before, state).asks("list", "count"):
+        return f"{before.rstrip(' ?!.')} {appended['part']}"
     if not _LISTED.isdisjoint(question.words) and narrows and parsed(before, state).asks("list"):
         return f"{before.rstrip(' ?!.')} {text}"
     question, subject = find_subject(question, names_of(state), "")

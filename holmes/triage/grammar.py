@@ -22,6 +22,9 @@ NAME: Final = expression(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 """A word that can be the name of an object."""
 _LINKING: Final = word_list("linking")
 _TEMPORAL: Final = word_list("temporal")
+_PLURAL_VERBS: Final = word_list("plural verbs")
+_INFINITIVES: Final = frozenset({"to", "zu"})
+_PARTICIPLES: Final = ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _DETERMINERS: Final = word_list("determiners")
 _QUANTIFIERS: Final = word_list("quantifiers")
 _FILLERS: Final = word_list("fillers")
@@ -226,3 +229,18 @@ def counted_noun(question: Question) -> str:
         if plain or word in _UNCOUNTED:
             return word
     return ""
+
+
+def is_verb_or_adjective(question: Question, index: int) -> bool:
+    """Return whether a word after a kind says something of it: "the pod refuses to start", "pod creado"."""
+    words = question.words
+    follower = words[index + 1] if index + 1 in question.clause(index) else ""
+    several = words[index].endswith("s") and follower in _PLURAL_VERBS  # "half of the claim uploads fail"
+    acts = words[index].endswith("ing") and follower.isdigit()  # "the ingress returning 502"
+    return several or acts or words[index].endswith(_PARTICIPLES) or follower in _DETERMINERS | _INFINITIVES
+
+
+def describes(question: Question, index: int) -> bool:
+    """Return whether a word tells when something began, or of what kind it is: "the customer-facing ones"."""
+    before = [each for each in question.words[:index] if each not in _DETERMINERS][-1:]
+    return not _TEMPORAL.isdisjoint(before) or question.words[index + 1 : index + 2] == ("ones",)

@@ -37,6 +37,7 @@ def guessed_from(
     for word in unknown:
         verb = word in words and words[words.index(word) - 1 : words.index(word)] in _ACTORS
         found, match = () if verb else names.containing(word, spaces), "part"
+        found = found or (() if verb else names.with_image(word, spaces))
         near = nearest(word, "", spaces) if len(word) >= LEAST_TYPED and not found else ()
         if near and alike(word, near[0].name) >= SURE:
             found, match = names.named(near[0].name, "", spaces), "similar"

@@ -53,7 +53,8 @@ _HAPPENED: Final = expression(
 )
 """In "were there deployments yesterday", `deployments` means changes."""
 _LATEST: Final = expression(
-    r"\b(?:last|latest|most recent|newest|letzte[nrs]?|neueste[nrs]?|jungste[nrs]?|ultim[oa]s?|derniere?s?)"
+    r"\b(?:rolled out|deployed|changed|updated|released|shipped|ausgerollt|geandert) (?:last|most recently|zuletzt)\b"
+    r"|\b(?:last|latest|most recent|newest|letzte[nrs]?|neueste[nrs]?|jungste[nrs]?|ultim[oa]s?|derniere?s?)"
     r" (?P<number>\d{1,2}|two|three|four|five|ten|zwei|drei|vier|funf|zehn|dos|tres|cuatro|cinco|diez|deux|trois|quatre"
     r"|cinq|dix)?\s?(?:rollouts?|deployments?|deploys?|releases?|changes?|scalings?|anderung(?:en)?|ausrollung(?:en)?"
     r"|skalierung(?:en)?|despliegues?|cambios?|escalados?|deploiements?|changements?|mises? en prod\w*)\b"

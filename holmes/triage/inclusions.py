@@ -5,15 +5,14 @@ Such a state does not narrow the objects. It says that none of them is left out 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.vocabulary import sightings, vocabulary, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    import re
-
-    from holmes.triage.vocabulary import Sighting
+    from collections.abc import Sequence
 
 _INCLUDING: Final = (
     expression(
@@ -27,7 +26,8 @@ _INCLUDING: Final = (
 )
 _ALL_BUT: Final = expression(
     r"(?P<all>\b(?:all|every|each|any|alle|allen|jede[mnrs]?|todos los|todas las|tous les|toutes les)"
-    r"(?: the| of the| our| my)? (?P<noun>[\w-]+)) (?:but(?! (?:not|for|no|is|are|the ones?)\b)|bis auf|menos) "
+    r"(?: the| of the| our| my)? (?P<noun>[\w-]+)) (?:but(?! (?:not|for|no|is|are|the ones?)\b)"
+    r"(?! [\w-]+ (?:is|are|still|does|has|was|keeps?|won't|can't|crash\w*|fails?|restarts)\b)|bis auf|menos) "
 )
 """A part that is ruled out: "all namespaces but shop"."""
 _UNCOUNTED: Final = expression(r"\b(?:sin contar|sans compter|(?:not|without) counting|nicht mitgezahlt) ")
@@ -39,15 +39,55 @@ _EXCEPT: Final = expression(
 _IN_TOTAL: Final = expression(
     r"\b(restarts|neustarts|reinicios|redemarrages) (?:insgesamt|in total|en total|au total|overall|altogether)\b"
 )
+_PHASES: Final = ("running", "pending", "completed", "failed", "evicted", "crashing")
+_OTHERS: Final = {
+    "ready": ("not_ready", "pending", "completed", "failed", "evicted", "crashing"),
+    "not_ready": ("ready", "running", "completed"),
+    **{name: tuple(each for each in _PHASES if each not in (name, "crashing")) for name in _PHASES},
+}
+"""The states that objects in a state are not in. Running pods can have restarted, or can be not ready."""
+_RUN: Final = frozenset({"run", "runs"})
+_COUNTS: Final = expression(r"\b(?:counting|contando)\b")
+_DOING: Final = frozenset({"am", "m", "i'm", "is", "are", "was", "were", "been", "be", "keep", "kept", "started",
+    "stopped", "of", "by", "just", "estoy", "esta", "estaba"})  # fmt: skip
 _BESIDE: Final = frozenset({"ones", "too", "also", "well", "auch", "mit", "tambien", "aussi", "those", "that", "still"})
 
 
 def without_inclusions(text: str) -> tuple[str, bool]:
-    """Return a folded text without the states that it includes, and whether it includes any."""
-    found = text
+    """Return a folded text without the states that it includes, and whether no state is left out.
+
+    "Running pods, including the restarted ones" still run, and "running pods, including the pending ones" are those
+    that run or are pending.
+    """
+    widened = False
     for each in _INCLUDING:
-        found = each.sub(lambda match: " " if _is_state(match) else match[0], found)
-    return found, found != text
+        for match in [*each.finditer(text)]:
+            if match[0] not in text or not _is_state(match) or _is_counting(match):
+                continue
+            rest = text.replace(match[0], " ", 1)
+            narrowing = _state_phrase(rest, (*_PHASES, "ready", "not_ready"))
+            included = _state_phrase(match["what"], _OTHERS.get(narrowing[0], ())) if narrowing[0] else ("", "")
+            if included[0]:
+                verb = "are running" if narrowing[1] in _RUN else narrowing[1]
+                rest = re.sub(rf"\b{re.escape(narrowing[1])}\b", f"{verb} or {included[1]}", rest, count=1)
+            text, widened = rest, widened or not narrowing[0]
+    return text, widened
+
+
+def _state_phrase(text: str, names: Sequence[str]) -> tuple[str, str]:
+    """Return the first of some states in a text, and its words. "Pods that run in shop" are running."""
+    words = words_of(text)
+    for each in sightings(words):
+        if each.sense == "state" and each.name in names:
+            return each.name, " ".join(words[each.first : each.last + 1])
+    verb = next((word for word in words if word in _RUN), "")
+    return ("running", verb) if verb and "running" in names else ("", "")
+
+
+def _is_counting(match: re.Match[str]) -> bool:
+    """Return whether "counting" is a verb of the user: "I am counting the running pods", "counting pods, how many"."""
+    before = words_of(match.string[: match.start()])
+    return _COUNTS.search(match[0]) is not None and (not before or before[-1] in _DOING)
 
 
 def with_exceptions(text: str) -> str:
@@ -66,11 +106,6 @@ def _denied(match: re.Match[str]) -> str:
 
 def _is_kind(word: str) -> bool:
     return any(sense == "kind" for sense, _ in vocabulary().phrases.get((word,), ()))
-
-
-def unnarrowed(found: tuple[Sighting, ...]) -> tuple[Sighting, ...]:
-    """Drop "running", which counts nothing apart if other states are included."""
-    return tuple(each for each in found if (each.sense, each.name) != ("state", "running"))
 
 
 def _is_state(match: re.Match[str]) -> bool:

@@ -17,23 +17,23 @@ from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.asked import is_in_scope
 from holmes.triage.cells import cell_of, titles_of
 from holmes.triage.columns import columns_of
-from holmes.triage.connections import identity
+from holmes.triage.container_numbers import containers_in_state
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.grammar import counted_noun
-from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
-from holmes.triage.rankings import ranked
+from holmes.triage.pods_asked import container_named, filtered, pods_named, take_exclusions, with_label, without_number
+from holmes.triage.rankings import ranked, ranking_of, take_order
+from holmes.triage.relations import ordinal_of
 from holmes.triage.selection import select
 from holmes.triage.states import is_ready, restarts
-from holmes.triage.vocabulary import word_list, words_of
+from holmes.triage.vocabulary import Sighting, word_list, words_of
 from holmes.values.expressions import expression
 from holmes.values.texts import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
     from holmes.triage.columns import Columns
@@ -74,22 +74,62 @@ _SHOWN_RESTARTS: Final = expression(
     r"|\brestart(?:s|ed)? (?:more|most|less)\b|\b(?:startet|starten) (?:ofter|haufiger|am haufigsten) neu\b"
 )
 """The restarts themselves are asked for, not why they happened: "compare the restarts of web and db"."""
+_HOW_MUCH: Final = expression(
+    r"\b(?:how much|wie ?viel|cuanta|combien de) (?:memory|cpu|ram|storage|speicher|memoria|memoire|stockage)\b"
+)
+_RESTART_VERB: Final = expression(r"\brestart(?:s|ed|ing)?\b|\bneu ?(?:ge)?start|\breinici|\bredemarr")
+FEWER_READY: Final = expression(
+    r"\b(?:less|fewer|not as many)(?: of (?:its|their))? (?:(?:ready|available|running) (?:replicas|pods|instances)"
+    r"|(?:replicas|pods|instances)(?: that are)? (?:ready|available|running)|replicas|pods|ready) (?:than|as)"
+    r"(?: (?:is|are|it|they|its|their|the|number|of|should|be|replicas?|pods?))* "
+    r"(?:want(?:s|ed)?|desire[sd]?|requested|requests?|needs?|needed|specified|configured|expected|should have|spec)\b"
+)
+"""The state not ready, in other words: "fewer ready replicas than wanted"."""
 _MOST_NAMED: Final = 5
 
 
 def number_or_list(asked: Asked) -> FirstLook:
     """Answer "how many" and "which": the number of matching objects, and a table of them."""
+    amount = _HOW_MUCH.search(asked.question.text)  # a number of objects would be no answer
+    unanswered = ordinal_of(asked.question) or (amount[0] if amount is not None else "")
+    if unanswered:
+        return without_number(asked, unanswered)
+    if FEWER_READY.search(asked.question.text):
+        asked = _with_unready(asked)
     containers = any(each.sense == "word" and each.name == "containers" for each in asked.question.found)
     if (
         asked.question.asks("count")
         and containers
+        and not (_RESTARTS.search(asked.question.text) and _counts_restarts(asked))
         and not any(each.of.startswith("cont") for each in asked.question.comparisons)
     ):
-        return _containers(asked)
+        return containers_in_state(asked)
     if _counts_restarts(asked):
         return restarts_of(asked)
+    noun = counted_noun(asked.question) if not asked.question.kinds and not asked.subject.named else ""
+    if noun and not asked.question.found_word and not asked.subject.values:
+        return fact(asked, f"Not answered: the objects of a cluster do not tell how many {noun}.", None, "inconclusive")
     counts_incidents = asked.question.asks("count", "list") and asked.question.asks("trouble")
     return _incidents(asked) if counts_incidents and not _names_things(asked) else _objects(asked)
+
+
+def _with_unready(asked: Asked) -> Asked:
+    """Return the question with the state not ready in the place of the words that tell it."""
+    match = FEWER_READY.search(asked.question.text)
+    said = words_of(match[0]) if match is not None else ()
+    words = asked.question.words
+    at = next((at for at in range(len(words)) if words[at : at + len(said)] == said), -1)
+    if at < 0:
+        return asked
+    span = range(at, at + len(said))
+    for placed in ("kind", "state", "concept"):
+        for each in span:
+            asked.ledger.take(placed, at=each)
+    for worded in ("word", "aside", "symptom", "bound"):
+        asked.ledger.take(worded, *said)
+    unready = Sighting(sense="state", name="not_ready", first=at, last=span.stop - 1)
+    kept = (each for each in asked.question.found if each.first not in span)
+    return replace(asked, question=replace(asked.question, found=(*kept, unready)))
 
 
 def _objects(asked: Asked) -> FirstLook:
@@ -100,15 +140,17 @@ def _objects(asked: Asked) -> FirstLook:
     by = _SAME.get(grouping[1], grouping[1]) if grouping else ""
     if by in _GROUPED_KINDS and set(asked.question.kinds) - {_GROUPED_KINDS[by]}:
         asked.ledger.take("kind", _GROUPED_KINDS[by])
-    selection = select(asked)
+    take_order(asked)
+    ranking = ranking_of(asked)
+    selection = ranking.selection if ranking is not None else select(asked)
     noun = _noun(selection)
-    refused = _refused(asked, selection)
-    if refused is not None:
-        return refused
+    answer = _refused(asked, selection) or (ranking.answer(asked) if ranking is not None else None)
+    if answer is not None:
+        return answer
     found = sorted(selection.objects, key=_by_question(asked, columns))
     conditions = f" ({'; '.join(selection.told)})" if selection.told else ""
     summary = f"{counted(len(found), noun)} {asked.subject.place}{conditions}."
-    order = ranked(asked, selection, conditions)
+    order = ranked(asked, selection)
     if order is not None:
         return order
     if grouping and len(found) > 1 and _can_group(grouping[1], found):
@@ -195,7 +237,7 @@ def _counts_restarts(asked: Asked) -> bool:
     match = _RESTARTS.search(asked.question.text)
     often = match is not None or asked.question.asks("sum")
     ends = {"restarting", "oom", "crashing"} & set(asked.question.states) or "crash" in asked.question.symptoms
-    named = match is not None and match["noun"] is not None
+    named = match is not None and (match["noun"] is not None or _RESTART_VERB.search(asked.question.text))
     return bool(ends or named) and often
 
 
@@ -211,24 +253,27 @@ def restarts_of(asked: Asked) -> FirstLook:
         period = asked.question.period.text
         told = f"Not answered: only the last restart of a container has a time, so those of `{period}` are not known."
         return fact(asked, told, verdict="inconclusive")
-    every = asked.subject.objects or [each for each in asked.state.of("Pod") if asked.subject.contains(each)]
-    without = {pod.ref for each in asked.subject.excluded for pod in (each, *asked.state.pods_of(each))}
-    if any(each.kind in ("Pod", *WORKLOAD_KINDS) for each in asked.subject.excluded):
-        asked.ledger.take("concept", "excluding", "negation")
-    pods = {pod: None for each in every for pod in asked.state.pods_of(each) if pod.ref not in without}
+    asked = with_label(asked)
+    take_exclusions(asked)
+    keyed = replace(asked, question=replace(asked.question, found=()))  # only its labels and ages are conditions
+    pods, conditions = filtered(keyed, pods_named(asked), ("Pod",))
+    found = [one for pod in pods for one in containers_of(pod)]
+    name = container_named(asked, (one.name for one in found))
+    found = [one for one in found if name in ("", one.name)]
     rows = [
-        (pod.ref.path, one.name, str(one.restarts), text(one.last_terminated, "reason"))
-        for pod in pods
-        for one in containers_of(pod)
+        (one.pod.ref.path, one.name, str(one.restarts), text(one.last_terminated, "reason"))
+        for one in found
         if one.restarts
     ]
-    total = sum(map(restarts, pods))
+    total = sum(one.restarts for one in found) if name else sum(map(restarts, pods))
     ends = ", ".join(dict.fromkeys(row[3] for row in rows if row[3]))
     reason = f"; the last ends: {ends}" if ends else ""
     kinds = ("Pod", *WORKLOAD_KINDS)
     excluded = ", ".join(dict.fromkeys(str(each.ref) for each in asked.subject.excluded if each.kind in kinds))
     beside = f", without {excluded}" if excluded else ""
-    summary = f"{counted(total, 'restart')} of {counted(len(pods), 'pod')} {place_of(asked)}{beside}{reason}."
+    of = f"container {name} in " if name else ""
+    place = f"{place_of(asked)}{conditions}{beside}"
+    summary = f"{counted(total, 'restart')} of {of}{counted(len(pods), 'pod')} {place}{reason}."
     each_of = tuple(_restarts_for_each(asked)) if len(asked.subject.named) >= _LEAST_OWNERS else ()
     return fact(asked, summary, table_of(("pod", "container", "restarts", "last end"), rows), lines=each_of)
 
@@ -236,7 +281,8 @@ def restarts_of(asked: Asked) -> FirstLook:
 def _restarts_for_each(asked: Asked) -> Iterator[str]:
     for named in asked.subject.named:
         pods = dict.fromkeys(pod for each in named.objects for pod in asked.state.pods_of(each))
-        yield f"{named.objects[0].ref}: {counted(sum(map(restarts, pods)), 'restart')}"
+        total = sum(map(restarts, pods))
+        yield f"{named.objects[0].ref}: {counted(total, 'restart') if total else 'none'}"
 
 
 def _names_things(asked: Asked) -> bool:
@@ -255,47 +301,6 @@ def _incidents(asked: Asked) -> FirstLook:
     rows = [(str(each.culprit), each.severity, each.title) for each in found]
     text = f"{counted(len(rows), 'incident')} {asked.subject.place}."
     return fact(asked, text, table_of(("culprit", "severity", "incident"), rows))
-
-
-def _containers(asked: Asked) -> FirstLook:
-    """Answer how many containers are in a state."""
-    tests: Mapping[str, Callable[[Container], bool]] = {
-        "crashing": lambda one: one.waiting.get("reason") == "CrashLoopBackOff",
-        "running": lambda one: one.running,
-        "ready": lambda one: one.ready,
-        "not_ready": lambda one: not one.ready,
-        "restarting": lambda one: one.restarts > 0,
-        "never_restarted": lambda one: one.restarts == 0,
-        "image_pull": lambda one: "ImagePull" in str(one.waiting.get("reason", "")),
-        "oom": lambda one: "OOMKilled" in (one.last_terminated.get("reason"), one.terminated.get("reason")),
-    }
-    states = asked.question.states
-    gaps = unread(asked.state, ("Pod",), asked.subject.namespaces)
-    if gaps:
-        return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
-    asked.ledger.take("state", *tests)
-    asked.ledger.take("kind", "Pod", "Namespace", *(each.kind for each in asked.subject.objects))
-    if states:
-        asked.ledger.take("concept", "trouble", "health")
-    left = asked.ledger.left()
-    if left:
-        parts = ", ".join(f"`{part}`" for part in left)
-        return fact(asked, f"Not answered: {parts} could not be applied to containers.", None, "inconclusive")
-    named = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
-    found = [
-        one
-        for pod in asked.state.of("Pod")
-        if asked.subject.contains(pod) and (not named or pod.ref in named)
-        for one in containers_of(pod)
-        if one.kind == "main" and all(tests[state](one) for state in states)
-    ]
-    told = f" ({'; '.join(states)})".replace("_", " ") if states else ""
-    rows = [(str(one.pod.ref), one.name, str(one.restarts)) for one in found]
-    return fact(
-        asked,
-        f"{counted(len(found), 'container')} {asked.subject.place}{told}.",
-        table_of(("pod", "container", "restarts"), rows),
-    )
 
 
 def _noun(selection: Selection) -> str:

@@ -74,7 +74,11 @@ _WAITS: Final = expression(
     r"(?i)\bwait(?:s|ed|ing)?\b|\btime(?:d )?-?outs?\b|\bcancel\w*|\bdeadlock|\bcould not\b|\bfail\w*"
 )
 """Words about the one who does not get a lock."""
-_REJECTED: Final = expression(r"(?i)\b40[13]\b|\breject|\bdenied\b|\bunauthori[sz]ed|\bexpired?\b")
+_REJECTED: Final = expression(
+    r"(?i)(?<![\w.-])(?<!java:)(?<!&code=)40[13]\b(?!: quota)|(?<![\w/=:+-])(?:denied\b(?!\" =>)|unauthori[sz]ed)(?!-)"
+    r"|(?<![\w.-])(?<!full, )reject(?!s an\b|.{0,50}\b(?:execution|java|full|since|too many|limit|adding|signature)\b)"
+    r"|(?<!out )(?<!out has )(?<!ion )(?<!ts an )(?<![?&-]token=)\bexpired?\b(?!-)"
+)
 _NAME: Final = expression(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")
 _AMOUNT: Final = expression(
     r"(?<![\w./-])([A-Za-z0-9][\w-]{1,62})[\"']?(?:\s?[:=(]\s?\"?|\s)(\d{1,12}(?:\.\d{1,6})?)(?!\w|\.\d)"

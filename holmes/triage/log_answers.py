@@ -13,15 +13,15 @@ from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.grammar import unknown_parts
+from holmes.triage.log_amounts import amount_left
 from holmes.triage.log_bounds import bounds_left, bounds_of_lines
-from holmes.triage.log_counts import methods_of_lines, number_of_verb, requests_of_lines, verb_left
-from holmes.triage.log_errors import asks_error_lines
-from holmes.triage.log_lines import filters_of_lines, lines_of, span_of
-from holmes.triage.log_texts import counts_unknown, filters_of_texts, foreign_noun, of_which, words_left
+from holmes.triage.log_counts import methods_of_lines, number_of_verb, requests_of_lines, unclear_key, verb_left
+from holmes.triage.log_errors import FIRST_FAILURE, asks_error_lines
+from holmes.triage.log_lines import filters_of_lines, lines_of, reads_whole, span_of
+from holmes.triage.log_texts import counts_symptom, counts_unknown, filters_of_texts, foreign_noun, of_which, words_left
 from holmes.triage.log_values import (
     STATISTICS,
     chosen_series,
-    names_key,
     result_of,
     results_of,
     series_of,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _SHOWN_CHARACTERS: Final = 240
 _KEYS: Final = 10
 _FEW: Final = expression(
-    r"\b(?P<first>first|erste[n]?|primer[oa]?s?|premier(?:e|s|es)?)\b"
+    r"\b(?P<first>first|erste[nrs]?|primer[oa]?s?|premier(?:e|s|es)?)\b"
     r"|\b(?:last|latest|newest|letzte[nr]?|ultim[oa]s?|dernier(?:e|s|es)?)\b"
 )
 _NUMBER: Final = expression(
@@ -65,7 +65,6 @@ _PER: Final = expression(
     r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|nivel|niveau|stufe|severity|status|code)s?\b"
 )
 _LEVEL_WORDS: Final = ("level", "nivel", "niveau", "stufe", "severity")
-_COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
 _SHOWN: Final = word_list("showing")
 _ONE: Final = expression(
     r"\b(?:first|last|latest|newest|erste[nr]?|letzte[nr]?|primera?|ultim[oa]|premiere?|derniere?) (?:log )?"
@@ -78,7 +77,7 @@ _OCCURS: Final = expression(
     r"|(?<!\S)/[a-z][\w./-]*"
 )
 """Only logs can count these: HTTP statuses, errors, and paths."""
-_DISTINCT: Final = expression(
+DISTINCT: Final = expression(
     r"\b(?:distinct|unique|different|verschiedene[nr]?|unterschiedliche[nr]?|eindeutige[nr]?|distint[oa]s|diferentes"
     r"|unic[oa]s|differente?s|distincte?s|uniques)\b"
 )
@@ -111,7 +110,8 @@ def _asks_lines(question: Question, subject: Subject) -> bool:
         return True
     if subject.named and question.asks("trouble") and (_names_container(question, subject) or _shows(question)):
         return True
-    if subject.named and beginnings("line words").search(question.spoken) and not question.asks("why", "health"):
+    one = _ONE.search(question.text) or beginnings("line words").search(question.spoken)
+    if subject.named and one and not question.asks("why", "health"):
         return True
     if question.asks("logs") or (subject.named and _FEW.search(question.text) and of_lines):
         return bool(counts or _FEW.search(question.text)) or not question.asks("health", "trouble")
@@ -120,7 +120,8 @@ def _asks_lines(question: Question, subject: Subject) -> bool:
     runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
     word = any(each.sense == "word" for each in question.found)
     states = question.states and not counts_unknown(question, subject)
-    of_things = runs and unknown_parts(question, subject) and not kinds and not states and not word
+    things = unknown_parts(question, subject) or counts_symptom(question) or counts_unknown(question, subject)
+    of_things = runs and things and not kinds and not states and not word
     share = beginnings("share words").search(question.spoken) is not None
     requests = (share or question.asks("count")) and bool(counted or of_things) and bool(subject.named)
     return requests or (statistic_of(question, subject) is not None and not kinds and bool(subject.named))
@@ -138,16 +139,34 @@ def _unread(asked: Asked, found: Sequence[LogLine], shown: Sequence[LogLine], fi
     time = unread_time(asked.question.text)
     if time:
         return f"the time in `{time}` was not understood."
+    quoted = {text.lower() for text in asked.question.quoted}  # a text that lines contain
+    missing = next((each.name for each in asked.subject.missing if each.name not in quoted), "")
+    if missing:
+        return f"`{missing}` could not be applied to log lines."
     counts = asked.question.asks("count")
-    distinct = (_DISTINCT.search(asked.question.text) or _RATE.search(asked.question.text)) if counts else None
+    distinct = (DISTINCT.search(asked.question.text) or _RATE.search(asked.question.text)) if counts else None
     if distinct is not None:
         return f"`{distinct[0]}` could not be applied to log lines."
-    left = bounds_left(asked, filters)
+    rate = _PER.search(asked.question.text) if counts and asked.question.asks("average") else None
+    left = (*((rate[0],) if rate is not None else ()), *bounds_left(asked, filters))
     if left:
         return f"`{left[0]}` could not be applied to log lines."
+    return amount_left(asked, shown) or _unread_words(asked, found, shown, filters)
+
+
+def _unread_words(
+    asked: Asked, found: Sequence[LogLine], shown: Sequence[LogLine], filters: Sequence[LineFilter]
+) -> str:
+    """Return which word of a question does not narrow its number, or why the number is not clear."""
     things = _things(asked, shown)
     words = words_left(asked, found, summed=things is not None)
-    verb = verb_left(asked, _counts_of(shown), shown) if things is not None else ""
+    rate = _PER.search(asked.question.text) if things is not None else None
+    if rate is not None and _size(rate["what"]):
+        return f"`{rate[0]}` could not be applied to the numbers in log lines."
+    verb = verb_left(asked, shown) if things is not None else ""
+    unclear = unclear_key(asked, shown) if things is not None else ""
+    if unclear:
+        return f"the log lines do not tell if `{unclear}` is the number that was asked for."
     words = words or ((verb,) if verb else ())
     if not words and not filters and beginnings("share words").search(asked.question.spoken):
         return f"the log lines {place_of(asked)} do not tell which of them the share counts."
@@ -212,7 +231,7 @@ def log_answer(asked: Asked) -> FirstLook:
     every = of_which(asked, found) if share is not None else found
     of_all = f" ({len(shown) / max(1, len(every)):.1%} of {len(every):,})" if share is not None else ""
     summary = f"{counted(len(shown), 'log line')}{of_all}{told} {place_of(asked)}{span}."
-    if shown and _ONE.search(said):
+    if shown and (_ONE.search(said) or FIRST_FAILURE.search(said)):
         one = _some(asked, shown)[0]
         few = _FEW.search(said)
         which = "first" if few is not None and few["first"] else "last"
@@ -234,21 +253,20 @@ def _things(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
     )
     if not question.asks("count") or of_lines or question.asks("trouble") or not shown:
         return None
-    every = _counts_of(shown)
-    named = [each for each in every if each.key in _COUNTS] or [each for each in every if names_key(question, each)]
-    return number_of_verb(asked, every, named[0], shown) if named else None
-
-
-def _counts_of(shown: Sequence[LogLine]) -> list[Series]:
-    """Return the numbers of things that each line reports."""
-    every = (each for each in series_of(shown) if len(each.values) == len(shown))
-    return [each for each in every if not (each.is_time or each.is_numbering)]
+    return number_of_verb(asked, shown)
 
 
 def _nothing(asked: Asked) -> FirstLook:
     """Answer that no line is there: none in the period, or no log at all."""
+    time = unread_time(asked.question.text)
+    if time:
+        return fact(asked, f"Not answered: the time in `{time}` was not understood.", None, "inconclusive")
     if asked.question.period is not None and asked.subject.named and asked.state.timed_logs:
         start, end = span_of(asked)
+        if end <= start:
+            return fact(asked, "Not answered: the time of the question is not in the past.", None, "inconclusive")
+        if reads_whole(asked, start):
+            return fact(asked, f"0 log lines {place_of(asked)} from {written(start)} to {written(end)}.")
         text = f"No log lines {place_of(asked)} were read between {written(start)} and {written(end)}."
         return fact(asked, text, None, "inconclusive")
     return fact(asked, f"No log lines were read {place_of(asked)}.", None, "inconclusive")
@@ -280,7 +298,7 @@ def _table(asked: Asked, shown: Sequence[LogLine], summary: str, filters: Sequen
 def _some(asked: Asked, shown: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the first or the last lines, as many as the question asks for."""
     number, few = _NUMBER.search(asked.question.text), _FEW.search(asked.question.text)
-    if _ONE.search(asked.question.text):
+    if _ONE.search(asked.question.text) or FIRST_FAILURE.search(asked.question.text):
         return shown[:1] if few is not None and few["first"] else shown[-1:]
     most = min(MOST_ROWS, int(number_of(next(filter(None, number.groups()))))) if number else MOST_ROWS
     return shown[:most] if few is not None and few["first"] else shown[-most:]

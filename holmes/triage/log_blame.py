@@ -58,7 +58,8 @@ _NOT_READY: Final = expression(r"(?i)\bprobe\b.{0,30}: the application returns 5
 _PROBE_FAILS: Final = expression(r"\bprobe\b.{0,20}\bfail")
 _CLOCK: Final = expression(r"(?i)\b(?:ntp|clock|chronyd?|time (?:sync|skew|drift))")
 _IN_FUTURE: Final = expression(
-    r"(?i)\b(?:used before issued|in the future|not yet valid|not valid yet|clock skew|not active yet|not yet active)\b"
+    r"(?i)(?<!expired or )(?<!expired or is )\b(?:used before issued|not yet valid|not valid yet|clock skew"
+    r"|not active yet|not yet active)\b|(?<!is )\bin the future\b|\bcurrent time \S+ is before\b"
 )
 _MOST_OWNERS: Final = 5
 _TOGETHER_SECONDS: Final = 60.0

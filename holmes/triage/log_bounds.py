@@ -22,6 +22,11 @@ _MEASURED: Final = expression(
     r"(?:ms|us|s|milli\w*|micro\w*|mikro\w*|se[ckg]\w*|[kmg]i?b|bytes|%)(?![\w-])"
 )
 """A number with a unit, which limits what the question asks for."""
+_MORE_THAN: Final = expression(
+    r"\b(?:more|fewer|less|as many|mehr|weniger|mas|menos|plus|moins)\b[^?,;.]* (?:than|as|als|wie|que)"
+    r" (?:yesterday|before|usual|last|normal|the|gestern|sonst|vorher|ayer|antes|hier|avant)\b"
+)
+"""A comparison with lines of another time."""
 
 
 def bounds_of_lines(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
@@ -50,6 +55,8 @@ def bounds_left(asked: Asked, filters: Sequence[LineFilter]) -> tuple[str, ...]:
     """Return the bounds of the question that are in no filter, also those that were not understood as such."""
     compared = asked.question.comparisons
     left = [str(each) for each in compared if not any(one.told.endswith(f"` {each}") for one in filters)]
+    more = _MORE_THAN.search(asked.question.text)
+    left += [more[0]] if more is not None else []
     period = asked.question.period.text if asked.question.period is not None else ""
     for match in _MEASURED.finditer(asked.question.spoken):
         number = _MEASURED.sub(lambda each: re.split(r" |[a-z%]", each[0])[0], match[0])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.previews.severity import ERROR, severity_of
+from holmes.triage.log_amounts import COUNTS, is_count_of
 from holmes.triage.log_lines import LineFilter
+from holmes.triage.log_values import names_key, series_of
 from holmes.triage.vocabulary import vocabulary, word_list, words_of
 from holmes.values.expressions import expression
 
@@ -24,13 +25,19 @@ _REQUEST: Final = expression(
     r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\b|\b(?:method|http_method|path|uri|status)\"?[=:]|\" [1-5]\d\d "
 )
 """The parts that only a line about a request has."""
+_TIMED: Final = expression(r"(?i)\b\d+(?:\.\d+)? ?ms\b|\bms\"?[=:]|\b(?:duration|latency|elapsed|took)\b")
+"""The time that something took, which a line without its method can tell of a request, too."""
 _REQUESTS: Final = word_list("requests in logs")
 
 
-def number_of_verb(asked: Asked, every: Sequence[Series], noun: Series, shown: Sequence[LogLine]) -> tuple[float, str]:
+def number_of_verb(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
     """Return the sum of the numbers beside the verb of the question, or of those beside its noun, and their key."""
-    for stem in _verbs(asked, noun):
-        beside = next((each for each in every if each.key.lower().startswith(stem)), None)
+    every = _counts_of(shown)
+    noun = _noun(asked, every)
+    if noun is None:
+        return None
+    for word, stem in _verbs(asked, noun):
+        beside = _beside(asked, every, word, stem)
         if beside is not None:
             return sum(beside.values), beside.key
         part = expression(rf"(\d+) (?:out )?(?:of|/|von|de|sur) \d+ {re.escape(noun.key.split()[0])}\b")
@@ -41,23 +48,51 @@ def number_of_verb(asked: Asked, every: Sequence[Series], noun: Series, shown: S
     return sum(noun.values), noun.key
 
 
-def _verbs(asked: Asked, noun: Series) -> Iterator[str]:
-    """Yield the beginnings of the words that tell what happened to the things that are counted."""
+def _beside(asked: Asked, every: Sequence[Series], word: str, stem: str) -> Series | None:
+    alike = (each for each in every if each.key.lower().startswith(stem))
+    return next((each for each in alike if is_count_of(each.key, word, asked.question)), None)
+
+
+def _counts_of(shown: Sequence[LogLine]) -> list[Series]:
+    """Return the numbers of things that each line reports."""
+    every = (each for each in series_of(shown) if len(each.values) == len(shown))
+    return [each for each in every if not (each.is_time or each.is_numbering)]
+
+
+def _noun(asked: Asked, every: Sequence[Series]) -> Series | None:
+    """Return the numbers with the noun of the question, or those that are called a count."""
+    counts = (each for each in every if each.key in COUNTS)
+    return next(counts, None) or next((each for each in every if names_key(asked.question, each)), None)
+
+
+def unclear_key(asked: Asked, shown: Sequence[LogLine]) -> str:
+    """Return a key that only begins like the verb of a question, such as `import_id`, if no other one counts."""
+    every = _counts_of(shown)
+    noun = _noun(asked, every)
+    for word, stem in _verbs(asked, noun) if noun is not None else ():
+        alike = [each.key for each in every if each.key.lower().startswith(stem)]
+        if alike and _beside(asked, every, word, stem) is None:
+            return alike[0]
+    return ""
+
+
+def _verbs(asked: Asked, noun: Series) -> Iterator[tuple[str, str]]:
+    """Yield the words that tell what happened to the things that are counted, with their beginnings."""
     question, key = asked.question, noun.key.lower()
     states = {question.words[each.first] for each in question.found if each.sense == "state"}
     forms = {*question.words} - {*words_of(question.text)}  # `skipped` of "skip", as the lines write it
     for word in question.words:
         stem = word[: max(_LEAST_STEM, len(word) - _MOST_ENDING)]
         if word in states | forms | set(asked.subject.unknown) and not key.startswith(stem):
-            yield stem
+            yield word, stem
 
 
-def verb_left(asked: Asked, every: Sequence[Series], shown: Sequence[LogLine]) -> str:
+def verb_left(asked: Asked, shown: Sequence[LogLine]) -> str:
     """Return the verb at the end of a question that no line has, if the lines have numbers of several things."""
     words = asked.question.words
     names = {each.name for each in asked.subject.named}
     ends = bool(words) and words[-1] not in vocabulary().stop and words[-2:-1] != () and words[-2] in names
-    if not ends or len({each.key for each in every}) == 1:
+    if not ends or len({each.key for each in _counts_of(shown)}) == 1:
         return ""
     stem = words[-1][: max(_LEAST_STEM, len(words[-1]) - _MOST_ENDING)]
     return "" if any(stem in line.text.lower() for line in shown) else words[-1]
@@ -79,4 +114,4 @@ def requests_of_lines(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFi
 
 
 def _can_be_request(line: LogLine) -> bool:
-    return severity_of(line.text, line.level) < ERROR or _REQUEST.search(line.text) is not None
+    return _REQUEST.search(line.text) is not None or _TIMED.search(line.text) is not None

@@ -9,7 +9,7 @@ from holmes.kubernetes.fields import written
 from holmes.previews.severity import ERROR, severity_of
 from holmes.triage.log_lines import lines_of
 from holmes.triage.markdown import counted, plain
-from holmes.triage.vocabulary import word_list
+from holmes.triage.vocabulary import word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ _NOUN: Final = (
     r"(?:errors?|warn(?:ed|s)?|exceptions?|time-?outs?|warnings?|stack ?traces?|panics?|fehler[ns]?|ausnahmen?|errores"
     r"|excepcion(?:es)?|erreurs?)"
 )
+ERROR_NOUN: Final = expression(_NOUN)
+"""A word for errors: `timeouts`."""
 _LOGGED: Final = expression(
     rf"\b(?:log(?:s|ged|ging)?|throw(?:s|ing)?|thrown|threw|loggt|geloggt|wirft|geworfen|registra|registro|journalise)\b"
     rf"(?: \w+){{0,3}} {_NOUN}\b"
@@ -30,6 +32,18 @@ _WHEN: Final = expression(
     r"\b(?:when|at what time|wann|cuando|quand)\b[^,;.?!]{0,40}\b(?:last|latest|first|letzte[rn]?|erste[rn]?|ultim[oa]"
     rf"|primer[oa]?|dernier\w*|premier\w*)\b[^,;.?!]{{0,20}}\b{_NOUN}\b"
 )
+FIRST_FAILURE: Final = expression(
+    r"\b(?:when|at what time|wann|cuando|quand)\b[^,;.?!]{0,40}\b(?:last|first|letzte\w*|zuletzt|erste\w*|zuerst"
+    r"|ultim[oa]|primer[oa]?|dernier\w*|premier\w*)\b[^,;.?!]{0,20}"
+    r"\b(?:(?:fail|unable) to (?:connect|reach|resolve)|time out|(?:lose|lost) (?:its|the) connection|refuse)\b"
+)
+"""A question for the first or the last line about a call that failed."""
+ORDINAL_LINE: Final = expression(
+    r"^(?:\w+ (?:was|is|war|ist|fue|es|etait|est) )?(?:the |der |die |das |el |la |le |l')?"
+    r"(?P<order>first|last|latest|newest|erste[rns]?|letzte[rns]?|primer[oa]?|ultim[oa]|premiere?|derniere?) "
+    rf"(?:log |logged )?(?:{_NOUN}|[45]\d\d)s? (?:of|in|from|for|by|von|im|in|aus|bei|de|del|du|dans|en)\b"
+)
+"""A question for one error line: "first error of checkout"."""
 _ANYTHING: Final = expression(
     r"\b(?:geloggt|loggte|logge|journalise|registro algo|log(?:ged)? (?:anything|something|nothing))\b"
 )
@@ -44,6 +58,12 @@ _ASKED: Final = expression(rf"\b{_NOUN}\b")
 _PAST: Final = word_list("past verbs")
 _YES_OR_NO: Final = word_list("yes or no")
 _WERE_THERE: Final = expression(r"(?:y a-t-il eu|y avait-il|est-ce qu.il y a eu)\b")
+_STATUS_CODE: Final = expression(r"\bstatus(?: code)? [1-5]\d\d\b")
+_HAPPENED: Final = expression(
+    r"^(?:hubo|(?:were|was|have|has|had|gab|did) (?:(?:there|es)\b(?: been)?(?: any| an?| some| many)?|any|some|many))"
+    r" (?P<what>[\w-]+(?: [\w-]+)?)"
+)
+_FAILED_TO: Final = expression(r"^(?:did|has|have|had|was|were)\b.*\b(?:fail(?:ed)?|unable) to \w+")
 _LATELY_SECONDS: Final = 3_600.0
 _NOW_SECONDS: Final = 300.0
 _SHOWN_CHARACTERS: Final = 160
@@ -51,14 +71,34 @@ _SHOWN_CHARACTERS: Final = 160
 
 def asks_error_lines(question: Question, subject: Subject) -> bool:
     """Return whether a question asks if or when a log has errors: "was there an error in web at 4:22"."""
-    if not subject.named or question.asks("why", "health") or _BLAMING.search(question.text):
+    judged = question.asks("health") and _STATUS_CODE.search(question.text) is None
+    if not subject.named or question.asks("why") or judged or _BLAMING.search(question.text):
         return False
     past = question.words[0] in _PAST or _WERE_THERE.match(question.text) is not None
     about = past and _ASKED.search(question.text) is not None
     dated = question.period is not None and (about or _ANYTHING.search(question.text) is not None)
     asked = past or question.words[0] in _YES_OR_NO
     logged = asked and not question.complains and _LOGGED.search(question.text) is not None
-    return dated or logged or any(each.search(question.text) for each in (_WHEN, _OF_LOGS, _LAST_WORDS))
+    forms = (_WHEN, FIRST_FAILURE, ORDINAL_LINE, _OF_LOGS, _LAST_WORDS)
+    if happened(question, subject):
+        return True
+    return dated or logged or any(each.search(question.text) for each in forms)
+
+
+def happened(question: Question, subject: Subject) -> tuple[int, ...]:
+    """Return the positions of the words for what only lines tell of: "were there failed logins in web"."""
+    match = _HAPPENED.match(question.text)
+    other = question.comparisons or question.asks("changes", "events")
+    if match is None or ERROR_NOUN.search(match["what"]) or not subject.named or other:
+        return ()
+    what = words_of(match["what"])
+    start = next(
+        (index for index in range(len(question.words)) if question.words[index : index + len(what)] == what), -1
+    )
+    logins = {each.first for each in question.found if each.sense == "concept" and each.name == "login"}
+    places = tuple(range(start, start + len(what)))
+    unknown = not set(subject.unknown).isdisjoint(what)
+    return places if start > 0 and (unknown or (not logins.isdisjoint(places) and what[-1] != "log")) else ()
 
 
 def against_health(asked: Asked) -> str:
@@ -68,7 +108,9 @@ def against_health(asked: Asked) -> str:
     """
     question = asked.question
     period = question.period
-    about = not question.asks("health") and (question.asks("logs") or _ASKED.search(question.text) is not None)
+    failed = _FAILED_TO.search(question.text) is not None
+    errors = failed or _ASKED.search(question.text) is not None
+    about = not question.asks("health") and (question.asks("logs") or errors)
     ended = any(each.kind in ("Job", "CronJob") for each in asked.subject.objects)  # their condition decides
     if not asked.subject.named or ended or not (period is not None or about):
         return ""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from holmes.values.findings import ObjectRef
 
 _OLD: Final = expression(
-    r"(?i)\bstale(?:ness)?\b|\bout ?-?(?:dated|of date)\b|\b(?:is|are|was|were|be|gets?|too|already) old\b"
+    r"(?i)(?<![\w:-])stale(?:ness)?\b(?! (?:nfs|endpoint|file|lock|pid)\b)|\bout ?-?(?:dated|of date)\b"
+    r"|\b(?:is|are|was|were|be|gets?|too|already) old\b(?! resource)"
     r"|\d\s?[a-z]{1,7} old\b|\bolder than\b|\bnot (?:been )?(?:updated|refreshed|imported|synced) (?:for|since)\b"
     r"|\blast (?:import|update|sync|refresh|success|run|load)\b.{0,40}\bago\b"
     r"|\bno (?:new|fresh|recent) (?:\w+ ){1,3}(?:since|for)\b"

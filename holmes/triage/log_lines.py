@@ -33,6 +33,13 @@ _STATUS: Final = expression(
     r"(?<![\w.:/=-])(?<!between )(?<!zwischen )(?<!entre )([1-5])(\d\d|xx)(?:er|s)?"
     r"(?![\w.:/%]|-\d| ?(?:ms|milli\w*|se[cgk]\w*|s)\b)"
 )
+_KEY_BEFORE: Final = expression(
+    r"([\w.-]+)[\"']?=[\"']?$|[\"']([\w.-]+)[\"']\s?:\s?[\"']?$"
+    r"|\b((?i:port|id|pid|line|page|order|user|customer|attempt|item|job|batch|record|row|offset|size|length|worker))"
+    r"(?: |: |#| #)$"
+)
+"""The key or the word before a number that is something else than a status: `id=`, `"bytes": `, `port `."""
+_STATUS_KEY: Final = expression(r"(?i)stat|code|http|resp|result|return|error|^rc$|^sc$|^st$")
 LEVELS: Final[tuple[tuple[str, float, float], ...]] = (
     ("fatal lines", FATAL, FATAL), ("error lines", ERROR, FATAL), ("warning lines", WARNING, WARNING),
     ("info lines", INFO, INFO),
@@ -42,6 +49,21 @@ _PREVIOUS: Final = expression(
     r"|\b(?:before|vor|antes del?|avant)(?: \w+){0,4} (?:crash|restart|absturz|neustart|reinicio|caida|redemarrage"
     r"|plantage|died|crashed|restarted)"
 )
+_CURRENT: Final = expression(
+    r"\b(?:current|present|running|aktuelle[nrms]*|laufende[nrms]*|actual|actuelle?) "
+    r"(?:instance|container|run|log|instanz|lauf|instancia|ejecucion|execution)\b"
+    r"|\b(?:since|seit|desde|depuis) (?:\w+ ){0,2}(?:restart|neustart|reinicio|redemarrage)\b"
+)
+_CONTAINER: Final = (
+    expression(r"\b(?:container|contenedor|conteneur) (?:named |called |namens )?[\"'`]?([\w.-]*\w)"),
+    expression(r"(?<![\w.-])(\w[\w.-]*)[\"'`]?[ -](?:container|contenedor|conteneur)\b"),
+)
+_EITHER: Final = expression(
+    r"\b(?:errors?|exceptions?|warnings?|fehler|ausnahmen?|errores|excepciones|erreurs?)"
+    r" (?:or|and|oder|und|o|u|y|e|ou|et) (?:any )?(?:errors?|exceptions?|warnings?|fehler|ausnahmen?|errores"
+    r"|excepciones|erreurs?)\b"
+)
+_NEXT_WORD: Final = expression(r"[\w-]+ ")
 _EXCEPTION: Final = expression(r"(?i)exception\b|traceback \(most recent|^panic: |\w(?-i:Error): ")
 _NEAR: Final = 4
 
@@ -81,6 +103,17 @@ def lines_of(asked: Asked) -> tuple[LogLine, ...]:
     return tuple(sorted(dict.fromkeys(found) if _has_previous(asked) else found, key=lambda line: line.at))
 
 
+def reads_whole(asked: Asked, start: float) -> bool:
+    """Return whether the logs of the subject were read from `start` on: each container has one with an earlier line."""
+    found = _logs(asked)
+    firsts = [next((line.at for line in _lines(key, log)), 0.0) for key, log in found]
+    wanted = _containers_asked(asked, {key.container for key, _ in found})
+    read = {(key.pod, key.container) for key, _ in found}
+    pods = [pod for each in asked.subject.objects for pod in asked.state.pods_of(each)]
+    every = {(pod.ref, one.name) for pod in pods for one in containers_of(pod) if not wanted or one.name in wanted}
+    return bool(firsts) and every <= read and all(0 < first <= start for first in firsts)
+
+
 def span_of(asked: Asked) -> tuple[float, float]:
     """Return the time span of the question, by default all times."""
     period = asked.question.period
@@ -106,10 +139,18 @@ def _logs(asked: Asked) -> list[tuple[LogKey, str]]:
     ]
     if asks_previous(asked.question):
         found = [each for each in found if each[0].previous]
-    named = {each.name for each in subject.objects}
-    containers = {key.container for key, _ in found}
-    wanted = {word for word in asked.question.words if word in containers and word not in named}
+    elif _CURRENT.search(asked.question.text) is not None:
+        found = [each for each in found if not each[0].previous]
+    wanted = _containers_asked(asked, {key.container for key, _ in found})
     return [each for each in found if not wanted or each[0].container in wanted]
+
+
+def _containers_asked(asked: Asked, logged: set[str]) -> set[str]:
+    """Return the containers that the question asks about. A workload's name is one beside the word "container"."""
+    named = {each.name for each in asked.subject.objects}
+    said = {match[1] for each in _CONTAINER for match in each.finditer(asked.question.text)}
+    known = logged | set(containers_named(asked))
+    return {word for word in asked.question.words if word in known and (word in said or word not in named)}
 
 
 def asks_previous(question: Question) -> bool:
@@ -136,7 +177,15 @@ def _lines(key: LogKey, log: str) -> Iterator[LogLine]:
 
 def filters_of_lines(asked: Asked, found: Sequence[LogLine]) -> tuple[LineFilter, ...]:
     """Return the conditions that the question puts on lines, except on their texts."""
-    return (*_levels(asked, found), *_exceptions(asked), *_statuses(asked))
+    levels, exceptions = tuple(_levels(asked, found)), tuple(_exceptions(asked))
+    if levels and exceptions and _EITHER.search(asked.question.text) is not None:
+        return (_either(levels[0], exceptions[0]), *_statuses(asked))
+    return (*levels, *exceptions, *_statuses(asked))
+
+
+def _either(one: LineFilter, other: LineFilter) -> LineFilter:
+    told = f"{one.told} or {other.told.removeprefix('with ')}"
+    return LineFilter(told=told, holds=lambda line: one.holds(line) or other.holds(line))
 
 
 def _levels(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
@@ -144,12 +193,15 @@ def _levels(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
     wanted = [(name, low, high, match) for name, low, high in LEVELS if (match := beginnings(name).search(plain))]
     if not wanted:
         return
+    if len(wanted) > 1 and _NEXT_WORD.fullmatch(plain, *sorted(each[3].start() for each in wanted[:2])):
+        wanted = wanted[:1]  # "fatal errors" are not errors of another level
     stated = any(line.level is not None for line in found)
     low, high = min(each[1] for each in wanted), max(each[2] for each in wanted)
     told = f"level {' or '.join(each[0].removesuffix(' lines') for each in wanted)}"
 
     def holds(line: LogLine) -> bool:
         level = line.level if stated else severity_of(line.text)
+        level = ERROR if level is None and _EXCEPTION.search(line.text) else level
         return level is not None and low <= level < high + 1
 
     yield negated(asked, plain, wanted[0][3].start(), told if stated else f"{told}, judged by words", holds)
@@ -172,13 +224,22 @@ def _statuses(asked: Asked) -> Iterator[LineFilter]:
     if not codes:
         return
     names = [f"status {match[1]}{match[2]}" for match in found]
-    tests = [
-        finder(rf"(?<![\w.:-])(?:{code})(?![\w.:%-])(?! ?(?:ms|s|bytes|mib)\b(?!=))") for code in dict.fromkeys(codes)
-    ]
+    tests = [_status_finder(code) for code in dict.fromkeys(codes)]
     parts = tuple(zip(dict.fromkeys(names), tests, strict=False))
     told = " or ".join(dict.fromkeys(names))
     one = negated(asked, plain, found[0].start(), told, lambda line: any(test(line) for test in tests))
     yield replace(one, parts=parts)
+
+
+def _status_finder(code: str) -> Callable[[LogLine], bool]:
+    """Return the test whether a line has a status. The number of `id=503` or of port 503 is none."""
+    found = re.compile(rf"(?i)(?<![\w.:-])(?:{code})(?![\w.:%-])(?! ?(?:ms|s|bytes|mib)\b(?!=))")
+    return lambda line: any(not _is_other_number(line.text[: each.start()]) for each in found.finditer(line.text))
+
+
+def _is_other_number(before: str) -> bool:
+    key = _KEY_BEFORE.search(before)
+    return key is not None and _STATUS_KEY.search(next(filter(None, key.groups()))) is None
 
 
 def finder(expression: str) -> Callable[[LogLine], bool]:
@@ -202,6 +263,7 @@ def _without_texts(asked: Asked) -> str:
 def negated(asked: Asked, text: str, at: int, told: str, holds: Callable[[LogLine], bool]) -> LineFilter:
     """Return the filter, or its opposite if a negation is directly before the place `at` of `text`."""
     before = text[:at].replace("'", " ").split()[-_NEAR:]
+    before = [word for word in before if not beginnings("exceptions").match(word)]
     negations = beginnings("without").search(" ".join(before))
     if negations is None:
         return LineFilter(told=f"with {told}", holds=holds)

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.log_troubles import Trouble
 
-EXPIRED: Final = expression(r"(?i)\bexpired\b|\bnot yet valid\b|\bnotAfter\b|\bno longer valid\b")
+EXPIRED: Final = expression(
+    r"(?i)(?<!out )(?<!out has )(?<!execution )(?<!not )(?<!rejects an )(?<![?&-]token=)\bexpired\b(?![\w-])"
+    r"|\bnot yet valid\b|\bnotAfter\b|\bno longer valid\b"
+)
 _TOLD_BY_PEER: Final = expression(r"(?i)\bremote error\b|\b(?:sslv3|tlsv1|ssl|tls|fatal|received)\b.{0,20} alert\b")
 """Words of a TLS error that the other side reports, so that the own certificate is at fault."""
 _OF_EXPERIMENTS: Final[frozenset[LineKind | None]] = frozenset({*REACHED, "slow", "unknown host", "disk full"})

@@ -56,7 +56,8 @@ _PRODUCTS: Final = frozenset({
 })  # fmt: skip
 """Words of error names and images that tell a product. Other words are also in ordinary lines."""
 _NOT_PRIMARY: Final = expression(
-    r"(?i)\bREADONLY You|\bread[- ]only (?:replica|transaction|standby|mode)|\bnot (?:the )?(?:primary|master|leader)\b"
+    r"(?i)\bREADONLY You|\bread[- ]only (?:replica|transaction|standby|mode)"
+    r"|\bnot (?:the )?(?:primary|master|leader)\b(?!-)"
 )
 _LONG: Final = expression(r"(?<![\w.])\d{4,} ?ms\b|(?<![\w.])\d{2,4}(?:\.\d+)? ?s(?:ec|econds)?\b")
 """A time of at least a second in milliseconds, or of at least ten seconds."""
@@ -73,7 +74,8 @@ _OTHER_FORMAT: Final = expression(
 _ISSUER: Final = expression(r"(?i)\b(?:iss(?:uer)?|issued by|signed by)\W{1,4}(?:https?://)?([a-z0-9][a-z0-9-]*)")
 """The issuer of a token: the first label of its host."""
 _STUCK: Final = expression(
-    r"(?i)\b(?:is|are|was|still|been|remains?) (?:locked|blocked|stuck|stalled|frozen|paused|sealed|fenced)\b"
+    r"(?i)\b(?<!scheduling )(?:is|are|was|still|been|remains?) "
+    r"(?:locked|blocked|stuck|stalled|frozen|paused|sealed|fenced)\b"
     r"|\b(?:wait(?:s|ing)?|blocked) (?:for|on) (?:the |a |its )?\S{0,40} ?lock\b"
 )
 """The words of a server that does nothing until something is released, whatever the level of the line."""

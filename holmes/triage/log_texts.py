@@ -11,12 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.ledger import Ledger
+from holmes.triage.log_errors import FIRST_FAILURE
 from holmes.triage.log_lines import LEVELS, containers_named, finder, negated
+from holmes.triage.log_qualifiers import forms_of, qualifiers_of
 from holmes.triage.vocabulary import beginnings, folded, symptoms_in, vocabulary, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from holmes.triage.asked import Asked
     from holmes.triage.log_lines import LineFilter, LogLine
@@ -46,6 +48,10 @@ _ALTERNATIVE: Final = frozenset({"or", "and", "oder", "und", "o", "u", "y", "e",
 _OUTCOMES: Final = frozenset({"failing", "failed", "completed", "crashing", "evicted", "terminating", "suspended"})
 """States of objects that are also what lines say of other things: "failed logins"."""
 _JOINING: Final = word_list("of") | word_list("determiners")
+_SET: Final = r"(?![\w-]*[\"']?\s?[=:]\s?[\"']?\d)"
+"""The number after a setting: `timeout=30s` tells of no timeout."""
+_OF_CALLS: Final = frozenset({"unreachable", "dns", "slow", "permission", "certificate"})
+"""Symptoms of calls, which only lines count. Objects tell of restarts, starts and volumes."""
 _OF_WHOM: Final = frozenset({"of", "for", "from", "by"})
 _STATUS_DIGITS: Final = 3
 """Such numbers are statuses, which have a filter of their own."""
@@ -55,6 +61,8 @@ _TO: Final = frozenset(
     {"to", "for", "from", "with", "without", "an", "fur", "von", "mit", "para", "sin", "pour", "sans"}
 )
 """Prepositions before what narrows a number. "By" is before the program that is asked."""
+_IN_ALL: Final = expression(r"\blogged in (?:total|all|the|this|that|its?|sum)\b")
+"""Not a login: "how many errors has it logged in total"."""
 _BEING: Final = word_list("being")
 _UNTOLD: Final = (
     "counted lines",
@@ -84,10 +92,13 @@ def words_left(asked: Asked, found: Sequence[LogLine], *, summed: bool) -> tuple
     `summed` means that the lines report the number themselves. Then each unknown word but the noun narrows it, and so
     does a number.
     """
-    if not _asks_number(asked.question):
-        return ()
     explicit = list(_explicit(asked))
     known = {index for index, _ in _written(asked, found, explicit)}
+    if not _asks_number(asked.question):
+        unsaid = (each for each in _symptoms_of_lines(asked.question) if each != "timeout")
+        told = [each for each in unsaid if not any(map(_test(each), found))]
+        words = (asked.question.words[index] for index in sorted(qualifiers_of(asked) - known))
+        return (*told, *(word for word in words if not _is_told(word.removesuffix("s"), explicit)))
     happened = _happenings(asked)
     narrowing = _beside_noun(asked) if summed else _narrowing(asked.question)
     times = _times(asked) if summed else ()
@@ -164,7 +175,8 @@ def _words(asked: Asked) -> Iterator[tuple[int, str]]:
     if any(text.lower() not in {each.name for each in subject.named} for text in question.quoted):
         return
     happened = _happenings(asked)
-    period = question.period.text.split() if question.period is not None else ()
+    written = question.period.text if question.period is not None else ""
+    period = {*written.split(), *words_of(written)}
     numbers = {word for word in question.words if word.isdigit() and len(word) == _STATUS_DIGITS}
     numbers |= {f"{each.number:g}" for each in question.comparisons}
     for index, word in enumerate(question.words):
@@ -185,13 +197,13 @@ def _happenings(asked: Asked) -> frozenset[int]:
     """Return the positions of what a number counts and of the words for outcomes and symptoms: "failed logins"."""
     question = asked.question
     if not _asks_number(question):
-        return frozenset()
+        return qualifiers_of(asked)
     taken = {each.name for each in asked.subject.named} | {*asked.subject.namespaces} | vocabulary().stop
     taken |= {each.of for each in question.comparisons}
     wanted, known, counts = set(_noun_of(question)), set(), question.asks("count")
     logins = {each.first for each in question.found if each.sense == "concept" and each.name == "login"}
-    logins = {index for index in logins if question.words[index] != "log"}  # "how many did it log in the last hour"
-    wanted |= logins
+    logins = {each for each in logins if question.words[each] != "log" and not _IN_ALL.search(question.text)}
+    wanted |= logins | (qualifiers_of(asked) if _COUNTED_NOUN.search(question.spoken) is None else set())
     for each in question.found:
         known |= set(range(each.first, each.last + 1))
         if each.sense == "state" and each.name in _OUTCOMES and not _is_of_lines(question.words[each.first]):
@@ -213,13 +225,14 @@ def of_which(asked: Asked, found: Sequence[LogLine]) -> Sequence[LogLine]:
     end = next((index for index in range(first, len(words)) if index not in written), len(words))
     if end == first or len(written) == 1:
         return found
-    test = finder(_expression(written[end - 1]))
+    test = _test(written[end - 1])
     return [line for line in found if test(line)]
 
 
 def _asks_number(question: Question) -> bool:
     """Return whether a question asks for a number, a share or a statistic."""
     share = beginnings("share words").search(question.spoken) is not None
+    share = share or FIRST_FAILURE.search(question.text) is not None
     return share or question.asks("count", "average", "sum", "maximum", "minimum", "percentile")
 
 
@@ -237,9 +250,23 @@ def _noun_of(question: Question) -> Iterator[int]:
 def counts_unknown(question: Question, subject: Subject) -> bool:
     """Return whether the things of a number or a share are not objects of a cluster: "how many payments failed"."""
     words = question.words
+    after = {words[index] for index in _after_count(question)} - {each.name for each in subject.named}
+    if after & word_list("everyday things"):
+        return True
     share = [index for index, word in enumerate(words) if beginnings("share words").match(word)]
     near = {word for index in share for word in words[index + 1 : index + 5]}
     return bool({*(words[index] for index in _after_count(question)), *near} & set(subject.unknown))
+
+
+def counts_symptom(question: Question) -> bool:
+    """Return whether a question counts what only lines tell: "how many timeouts", "how often was it refused"."""
+    if not question.symptoms or not question.symptoms <= _OF_CALLS or question.asks("changes", "health"):
+        return False
+    words = question.words
+    after = {next((at for at in range(index, len(words)) if words[at] not in _JOINING), index)
+        for index in _after_count(question)}  # fmt: skip
+    often = beginnings("how often").search(question.spoken) is not None
+    return often or any(symptoms_in((words[index],)) for index in after)
 
 
 def _after_count(question: Question) -> tuple[int, ...]:
@@ -291,10 +318,11 @@ def _is_condition(word: str) -> bool:
 
 def _written(asked: Asked, found: Sequence[LogLine], explicit: Sequence[str]) -> list[tuple[int, str]]:
     """Return the words that lines contain as the lines write them, with their positions in the question."""
-    lowered = [line.text.lower() for line in found]
     written = []
+    qualifiers = qualifiers_of(asked)
     for index, word in _words(asked):
-        text = next((each for each in (word, _stem(word)) if any(each in line for line in lowered)), "")
+        forms = (word, _stem(word), *(forms_of(word) if index in qualifiers else ()))
+        text = next((each for each in forms if any(map(_test(each), found))), "")
         if text and not _is_told(word, explicit):
             written.append((index, text))
     return written
@@ -325,13 +353,19 @@ def _filter(asked: Asked, wanted: Sequence[str]) -> LineFilter:
     whole = asked.question.text
     told = " or ".join(f"`{each}`" for each in wanted)
     first = min(max(0, whole.find(folded(each))) for each in wanted)
-    tests = [finder(_expression(each)) for each in wanted]
+    tests = [_test(each) for each in wanted]
     one = negated(asked, whole, first, f"text {told}", lambda line: any(test(line) for test in tests))
     return replace(one, parts=tuple((f"`{each}`", test) for each, test in zip(wanted, tests, strict=True)))
 
 
+def _test(text: str) -> Callable[[LogLine], bool]:
+    return finder(_expression(text))
+
+
 def _expression(text: str) -> str:
     """Return the expression for a text in which `N`, `<id>` or `{}` stand for any value."""
+    if text in ("timeout", "timeouts"):
+        return rf"(?<![_-])time-?outs?{_SET}|timed[ -]?out|deadline[ _]?exceeded"
     parts = _PLACEHOLDER.split(text)
     return r"\S+".join(re.escape(part) for part in parts)
 

@@ -85,6 +85,10 @@ _TOOK: Final = expression(
     r"|\b(?:how long|wie lange?|cuanto|combien de temps)\b.{0,60}\b(?:takes?|took|taken|last|lasted|run for|dauert"
     r"|braucht|brauchte|benotigt|tarda|dauerte|gedauert|gebraucht|tard[oa]|dur[oa]|dure|pris|mis)\b|\b(?:duration|dauer|laufzeit|duracion|duree)\b"
 )
+_HOW_OFTEN: Final = expression(
+    r"\b(?:how often (?:does|is|do|will)|how frequently|wie oft (?:lauft|wird|startet)|wie haufig|con que frecuencia"
+    r"|cada cuanto|a quelle frequence|tous les combien)\b"
+)
 _FUTURE: Final = expression(r"\b(?:will|wird|werden)\b")
 _DID: Final = expression(
     r"(?:did|has|have|hat|haben|ist|sind|wurden?|se ha|se han|ha|han|est-ce que|a-t-il"
@@ -98,6 +102,8 @@ def asks_time(question: Question, subject: Subject) -> bool:
     """Return whether a question asks when something happened to the named objects, or since when it lasts."""
     objects, text_of = subject.objects, question.text
     spaces = "Namespace" in question.kinds and subject.namespaces
+    if _asks_how_often(question, subject):
+        return True
     if _asks_if_ended(question, subject) or _asks_if_runs(question, subject):
         return True
     if _TOOK.search(text_of):
@@ -112,6 +118,12 @@ def asks_time(question: Question, subject: Subject) -> bool:
     if question.asks("changes") and question.words[0] in _WHAT:
         return False  # "what changed, and when" lists the changes
     return bool(_topics(question, objects)) or not (question.symptoms or question.asks("trouble", "changes"))
+
+
+def _asks_how_often(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks how often a CronJob runs, which its schedule tells."""
+    cron = any(each.kind == "CronJob" for each in subject.objects)
+    return cron and question.period is None and _HOW_OFTEN.search(question.text) is not None
 
 
 def _asks_if_ended(question: Question, subject: Subject) -> bool:
@@ -153,9 +165,9 @@ def _is_fault(question: Question, subject: Subject) -> bool:
 def moments(asked: Asked) -> FirstLook:
     """Return the times of the named objects for the topic of the question."""
     question, subject = asked.question, asked.subject
-    if _TOOK.search(question.text):
-        took = "; ".join(_durations(asked))
-        return fact(asked, f"{took}." if took else f"No finished run of {_names(asked)} is known.")
+    plain = _without_times(asked)
+    if plain is not None:
+        return plain
     if _asks_if_ended(question, subject):
         return _ends(asked)
     if _is_fault(question, subject):
@@ -171,6 +183,20 @@ def moments(asked: Asked) -> FirstLook:
         each.at > asked.state.now for times in found.values() for each in times
     )
     return _without_time(asked, topics) if not found or future else _with_times(asked, every, found)
+
+
+def _without_times(asked: Asked) -> FirstLook | None:
+    """Answer with a schedule, the length of a run, or that the first restart has no time; otherwise None."""
+    question, subject = asked.question, asked.subject
+    if _asks_how_often(question, subject):
+        return fact(asked, f"{'; '.join(_of_schedules(asked))}.")
+    if _TOOK.search(question.text):
+        took = "; ".join(_durations(asked))
+        return fact(asked, f"{took}." if took else f"No finished run of {_names(asked)} is known.")
+    if _topics(question, subject.objects)[:1] == (_ENDED,) and _FIRST.search(question.text):
+        told = f"Only the last restart of {_names(asked)} has a time, not the first one."
+        return fact(asked, told, None, "inconclusive")
+    return None
 
 
 def _without_time(asked: Asked, topics: Sequence[tuple[Topic, ...]]) -> FirstLook:

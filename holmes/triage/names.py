@@ -14,7 +14,7 @@ from weakref import ref
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import child, children, text, texts
-from holmes.triage.vocabulary import vocabulary
+from holmes.triage.vocabulary import vocabulary, word_list
 from holmes.values.expressions import expression
 from holmes.values.pod_names import owners_of_pod
 
@@ -46,6 +46,11 @@ _ENDING: Final = expression(
 )
 """Endings of a word in a name that still mean this word. With others, it is another one: `auth`, `author`."""
 _SHORT_PART: Final = 3
+_NO_PRODUCTS: Final = word_list("images of no product")
+"""Names of images that name a role, not a product."""
+_ALIASES: Final = frozenset({("postgres", "postgresql"), ("postgresql", "postgres"), ("mongo", "mongodb"),
+    ("mongodb", "mongo"), ("elastic", "elasticsearch"), ("memcache", "memcached"), ("rabbit", "rabbitmq")})  # fmt: skip
+"""Names of products, and the last parts of their images."""
 
 
 class Names:
@@ -177,9 +182,9 @@ class Names:
 
     def containing(self, word: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return the workloads, Services and Ingresses with `word` as a part of their name, for example `mail`."""
-        if len(word) < _LEAST_CHARACTERS:
+        if len(word) < _LEAST_CHARACTERS and not (len(word) == _SHORT_PART and word.isalpha()):
             return ()
-        stem = word.removesuffix("s")
+        stem = word.removesuffix("s") if len(word) >= _LEAST_CHARACTERS else word
         found = [
             each
             for known, objects in self._by_name.items()
@@ -188,7 +193,19 @@ class Names:
             if each.kind in _WORKLOADS | {"Service", "Ingress"} and _within(each, namespaces)
         ]
         whole = [each for each in found if {word, stem} & {*re.split(r"[-.]", each.name.lower())}]
-        return tuple(sorted(whole or found, key=_likely))
+        return tuple(sorted(whole or (found if len(word) >= _LEAST_CHARACTERS else ()), key=_likely))
+
+    def with_image(self, product: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
+        """Return the workloads that run an image of a product: "is redis ok", `library/redis:7`."""
+        if len(product) < _LEAST_CHARACTERS or product in _NO_PRODUCTS:
+            return ()
+        workloads = (each for kind in sorted(_WORKLOADS) for each in self.state.of(kind) if _within(each, namespaces))
+        found = [
+            each
+            for each in workloads
+            if self.state.workload_of(each) is each and any(_is_product(product, one) for one in _containers(each))
+        ]
+        return tuple(sorted(found, key=_likely))
 
     def nearest(
         self, name: str, kind: str = "", namespaces: Sequence[str] = (), *, least: float = _CLOSE
@@ -304,6 +321,11 @@ def _images(each: ClusterObject) -> Iterator[str]:
 def _containers(each: ClusterObject) -> tuple[JsonObject, ...]:
     spec = child(each.body, "spec") if each.kind == "Pod" else template_of(each).spec
     return (*children(spec, "initContainers"), *children(spec, "containers"))
+
+
+def _is_product(product: str, container: JsonObject) -> bool:
+    image = text(container, "image").lower().partition("@")[0].rpartition("/")[2].partition(":")[0]
+    return product == image or (product, image) in _ALIASES
 
 
 def _key_words(key: str) -> tuple[str, ...]:

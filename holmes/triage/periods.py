@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.point_search import points_in
 from holmes.triage.points import ARTICLES, DAY_SECONDS, Point, length_expression, seconds_of
+from holmes.triage.zones import unknown_zone
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ _UNREAD: Final = expression(
     r"|\b(?:between|zwischen|entre) \d{1,2} (?:and|und|y|et) \d{1,2}"
     r"(?=\s*(?:[?!.,]|$|in |im |on |for |of |en |dans |hat |was ))"
 )
+_HALF_READ: Final = expression(
+    r"\b(?:between|zwischen|entre) \d{1,2} (?:and|und|y|et) \d{1,2} "
+    r"(?:this|last|tonight|in the|o'clock|uhr|heute|diese)\b"
+    r"|\b(?:quarter|half) (?:past|to) (?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b"
+    r"|\b(?:night|evening|week) before last\b|\bvorletzte[rn]? (?:nacht|woche)\b"
+)
+"""Times of which only a part can be read."""
 _BETWEEN: Final = expression(
     r"\b(?:between|from|zwischen|von|vom|ab|entre|desde|del?|du|des|since|seit|depuis)\s+"
     r"(?:the |dem |el |la |las |le |les |l')*$"
@@ -126,6 +134,8 @@ class Period:
 def _pair(first: Point, last: Point, now: float) -> tuple[float, float]:
     """Return the time between two points. A day that only one of them has is the day of both."""
     day = first.day or last.day
+    zone = first.zone if first.zone is not None else last.zone
+    first, last = replace(first, zone=zone), replace(last, zone=last.zone if last.zone is not None else zone)
     one = first if first.day or first.ago is not None else replace(first, day=day)
     other = last if last.day or last.ago is not None else replace(last, day=day)
     start, end = one.interval(now)[0], other.interval(now)[1]
@@ -189,7 +199,7 @@ def _on_day(period: Period, text: str, found: Sequence[Sighted]) -> Period:
         if period.last is not None or period.first.clock or period.first.ago is not None or clock is None:
             return period
         reach, start = _reach(text, clock)
-        first = replace(period.first, clock=clock.point.clock)
+        first = replace(period.first, clock=clock.point.clock, zone=clock.point.zone)
         return replace(period, text=f"{period.text} {text[start : clock.end]}", first=first, reach=reach)
     day = next((each for each in found if each.point.day and not each.point.clock), None)
     if day is None:
@@ -199,6 +209,9 @@ def _on_day(period: Period, text: str, found: Sequence[Sighted]) -> Period:
 
 
 def unread_time(text: str) -> str:
-    """Return a phrase such as "last fortnight" that names a time, if no period was read from the question."""
-    match = _UNREAD.search(text) if period_of(text) is None else None
+    """Return a phrase that names a time which cannot be read: "last fortnight" without a period, or "berlin time"."""
+    zone = unknown_zone(text)
+    if zone:
+        return zone
+    match = _HALF_READ.search(text) or (_UNREAD.search(text) if period_of(text) is None else None)
     return match[0] if match is not None else ""

@@ -70,7 +70,7 @@ _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace sh
 
 def asks_permission(question: Question, subject: Subject) -> bool:
     """Return whether a question asks what an account may do, or who may do something."""
-    if question.asks("changes") or _allowed_amount(question) or "ResourceQuota" in question.kinds:
+    if question.asks("changes", "placement") or _allowed_amount(question) or "ResourceQuota" in question.kinds:
         return False
     said = "can-i" in question.words or "serviceaccount:" in question.text
     said = said or (question.asks("permission") and _names_request(question, subject))

@@ -17,19 +17,23 @@ from holmes.triage.commands import (
     log_command,
     port_forward,
 )
-from holmes.triage.grammar import asks_who, names_things, unknown_parts
-from holmes.triage.key_filters import is_keyed, keys_named
+from holmes.triage.exposure import asks_exposure, exposure
+from holmes.triage.field_answers import asks_condition, asks_field, condition, field_answer, settings
+from holmes.triage.grammar import asks_who, unknown_parts
+from holmes.triage.lists_asked import asks_if_has, asks_list, lacks_something
 from holmes.triage.log_answers import asks_logs, log_answer, searches_lines
 from holmes.triage.log_errors import asks_error_lines
+from holmes.triage.log_lines import asks_previous
 from holmes.triage.log_values import STATISTICS
 from holmes.triage.moments import asks_time, moments
+from holmes.triage.node_room import asks_room, room
 from holmes.triage.orders import asks_how_to_change, how_to_change
 from holmes.triage.permissions import asks_permission, permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
-from holmes.triage.relations import ranks_by_content
+from holmes.triage.stated_numbers import asks_stated_number, stated_number
 from holmes.triage.suspicions import blames, is_denied
-from holmes.triage.vocabulary import beginnings, sightings, symptoms_in, word_list, words_of
+from holmes.triage.vocabulary import beginnings, sightings, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -49,10 +53,6 @@ _GENERAL: Final = expression(
 """Questions about Kubernetes in general, which no cluster answers."""
 _AT: Final = expression(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
 _BOUNDS: Final = word_list("bounds")
-_LISTS: Final = word_list("listing")
-_HAVING: Final = word_list("has")
-_PLAINLY: Final = frozenset({"polite", "list", "follow_up", "now", "settings", "address", "excluding", "either"})
-_JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
     "StorageClass"})  # fmt: skip
 """Kinds that run nothing themselves: what "runs with" them uses them."""
@@ -62,8 +62,8 @@ _OWNED: Final = word_list("belonging")
 _ADVISING: Final = word_list("advising")
 _ADVISED: Final = ("resources", "replicas", "settings", "usage", "images", "why", "trouble", "logs", "change_order")
 """Concepts by which an advice is about the objects of a cluster: "which memory limit do you recommend for web"."""
-_VERBS: Final = word_list("yes or no")
 _BEFORE_NOUNS: Final = word_list("quantifiers") | word_list("determiners")
+_PAST_VERBS: Final = word_list("past verbs")
 _MEASURED: Final = word_list("measured")
 
 
@@ -100,8 +100,9 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     exact = plan is not None and (
         (plan.answer == log_answer and (searches_lines(question) or asks_error_lines(question, subject)))
         or (plan.answer == log_answer and question.asks(*STATISTICS) and not question.complains)
-        or (plan.answer == happenings.changes and happenings.acts(question, subject))
-        or plan.answer in (inventory.restarts_of, details.ages)
+        or (plan.answer == log_answer and asks_previous(question))
+        or (plan.answer == happenings.changes and (happenings.acts(question, subject) or _asks_if_changed(question)))
+        or plan.answer in (inventory.restarts_of, details.ages, field_answer, condition, exposure)
         or dependencies.asks_impact(question, subject)
         or _asks_whose(question, subject)
         or (plan.answer == dependencies.uses and not question.complains and not is_denied(question, subject))
@@ -111,16 +112,18 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
     return (_CAUSE, plan)
 
 
-def _says_word(question: Question) -> bool:
-    """Return whether the question names workloads or containers in general."""
-    return any(each.sense == "word" for each in question.found)
+def _asks_if_changed(question: Question) -> bool:
+    """Return whether a question begins with "was" and the like, and ends with a change: "was the probe changed"."""
+    first = question.words[:1] != () and question.words[0] in _PAST_VERBS
+    changed = any(beginnings("any change").search(word) for word in question.words[1:])
+    return first and changed and not question.asks("why", "trouble")
 
 
 def _is_specific(question: Question, subject: Subject) -> bool:
     """Return whether a question is about something that can be judged. "Explain services" is not."""
     named = subject.named or subject.namespaces or subject.values or question.labels or question.states
     about = question.symptoms or question.asks("trouble", "health", "changes")
-    return bool(named or question.whole_cluster or (about and (subject.kinds or _says_word(question))))
+    return bool(named or question.whole_cluster or (about and (subject.kinds or question.found_word)))
 
 
 def _asks_why(question: Question, subject: Subject) -> bool:
@@ -150,10 +153,6 @@ def _asks_usage(question: Question, subject: Subject) -> bool:
     return bool(question.asks("usage") or uses) and calm and not stored
 
 
-def _lacks_something(question: Question) -> bool:
-    return any(question.lacks(what) for what in ("limits", "requests", "probes"))
-
-
 def _asks_amount(question: Question, subject: Subject) -> bool:
     extreme = any(beginnings(each).search(question.spoken) for each in ("the most", "the least"))
     stored = {"PersistentVolumeClaim", "PersistentVolume"}
@@ -161,7 +160,7 @@ def _asks_amount(question: Question, subject: Subject) -> bool:
     sized = sized or ("disk" in question.symptoms and stored & {each.kind for each in subject.objects})
     bounds = any(beginnings(each).search(question.spoken) for each in ("request words", "limit words"))
     measured = any(beginnings(each).search(question.spoken) for each in ("memory", "cpu"))
-    return bool(question.asks("resources") or sized or (extreme and bounds and measured)) and not _lacks_something(
+    return bool(question.asks("resources") or sized or (extreme and bounds and measured)) and not lacks_something(
         question
     )
 
@@ -197,7 +196,7 @@ def _asks_version(question: Question, subject: Subject) -> bool:
 
 
 def _counts_images(question: Question, subject: Subject) -> bool:
-    return question.asks("count") and question.asks("images") and not subject.kinds and not _says_word(question)
+    return question.asks("count") and question.asks("images") and not subject.kinds and not question.found_word
 
 
 def _asks_events(question: Question, _subject: Subject) -> bool:
@@ -231,7 +230,7 @@ def _asks_what_runs(question: Question, subject: Subject) -> bool:
 def _asks_what_runs_with(question: Question, subject: Subject) -> bool:
     """Return whether a question asks which workloads have an object: "which workloads run as account ci"."""
     passive = subject.named and all(each.kind in _PASSIVE for each in subject.objects)
-    runs = _says_word(question) or "running" in question.states or beginnings("what runs").search(question.spoken)
+    runs = question.found_word or "running" in question.states or beginnings("what runs").search(question.spoken)
     return bool(passive and runs and question.asks("list")) and not question.asks("why", "trouble", "count", "changes")
 
 
@@ -277,63 +276,7 @@ def _asks_description(question: Question, subject: Subject) -> bool:
 
 def _asks_settings(question: Question, subject: Subject) -> bool:
     about = question.asks("settings") and not question.asks("trouble", "health")
-    return about and bool(subject.named) and not question.states and not _lacks_something(question)
-
-
-def _symptoms_beside(question: Question) -> frozenset[str]:
-    """Return the symptoms of a question without those of its nouns, for example of "HPA"."""
-    nouns = {index for each in question.found if each.sense == "kind" for index in range(each.first, each.last + 1)}
-    return symptoms_in(word for index, word in enumerate(question.words) if index not in nouns)
-
-
-def _asks_list(question: Question, subject: Subject) -> bool:
-    listed = {each.first for each in question.found if each.sense == "concept" and each.name == "list"}
-    concepts = {
-        each.name for each in question.found
-        if each.sense == "concept" and not (each.name == "health" and each.first in listed)  # "overview of pods"
-    }  # fmt: skip
-    if keys_named(question) and not subject.named and not question.asks("why", "changes"):
-        return True
-    if _says_that(question, subject):
-        return False
-    if ranks_by_content(question) and not subject.named and not question.asks("why"):
-        return True
-    symptoms = _symptoms_beside(question)
-    # The word "namespace" before a name does not ask for a list: "a once-over of namespace shop" asks for its health.
-    kinds = set(subject.kinds) - ({"Namespace"} if subject.namespaces else set())
-    if kinds and not subject.named and concepts <= _PLAINLY and not symptoms:
-        return True
-    opens = (question.words[:1] and question.words[0] in _LISTS) or beginnings("what runs").search(question.spoken)
-    calm = not question.asks("trouble", "health", "changes", "why")
-    if opens and subject.namespaces and not subject.named and calm:
-        return True
-    lists = (
-        names_things(question) or question.asks("list", "age") or question.states or question.labels or subject.values
-    )
-    keyed = is_keyed(question)
-    aged = question.older_seconds or question.newer_seconds
-    filtered = lists or keyed or aged or _lacks_something(question) or question.comparisons
-    things = keyed or kinds or question.states or question.labels or subject.values or _says_word(question)
-    judged = question.asks("trouble", "health") and not (question.states and question.kinds and question.asks("list"))
-    judged = judged or (not kinds and not _says_word(question) and question.states == ("failing",))  # "what is broken"
-    return bool(filtered and things) and not judged
-
-
-def _asks_if_has(question: Question, subject: Subject) -> bool:
-    """Return whether a question asks if an object has objects of a kind: "does web have an ingress"."""
-    others = set(subject.kinds) - {"Namespace", "Pod", *(named.objects[0].kind for named in subject.named)}
-    has = subject.named and others and not _HAVING.isdisjoint(question.words)
-    return bool(has) and not (
-        _symptoms_beside(question) or question.states or question.asks("trouble", "health", "why")
-    )
-
-
-def _says_that(question: Question, subject: Subject) -> bool:
-    """Return whether a sentence says or asks if objects are in a state: "are all pods ready", "web is crashing"."""
-    if question.asks("list", "count", "age") or names_things(question):
-        return False
-    troubled = not _VERBS.isdisjoint(question.words) and not _JUDGED.isdisjoint(question.states)
-    return bool(question.states and (subject.named or troubled)) or bool(subject.values and question.symptoms)
+    return about and bool(subject.named) and not question.states and not lacks_something(question)
 
 
 def _asks_about_health(question: Question, subject: Subject) -> bool:
@@ -360,6 +303,10 @@ _PLANS: Final = (
     Plan(fits=asks_port_forward, answer=port_forward, takes=_ALL),
     Plan(fits=asks_log_command, answer=log_command, takes=_ALL),
     Plan(fits=asks_exec, answer=exec_command, takes=_ALL),
+    Plan(fits=asks_exposure, answer=exposure, takes=_ALL),
+    Plan(fits=asks_field, answer=field_answer, takes=_ALL),
+    Plan(fits=asks_condition, answer=condition, takes=_ALL),
+    Plan(fits=asks_stated_number, answer=stated_number, takes=_ALL),
     Plan(fits=details.asks_scaling_bounds, answer=details.scaling_bounds, takes=_ALL),
     Plan(fits=details.asks_which_is_older, answer=details.ages, takes=_ALL),
     Plan(fits=asks_logs, answer=log_answer, takes=_OF_LINES),
@@ -367,15 +314,15 @@ _PLANS: Final = (
     Plan(fits=_asks_events, answer=happenings.events, takes=("period", "concept")),
     Plan(fits=asks_quota, answer=quota, takes=_ALL),
     Plan(fits=_asks_usage, answer=usage, takes=_ALL),
-    Plan(fits=details.asks_room, answer=details.room, takes=_ALL),
+    Plan(fits=asks_room, answer=room, takes=_ALL),
     Plan(fits=_counts_amount, answer=resources),
     Plan(fits=_asks_version, answer=details.versions),
     Plan(fits=_counts_images, answer=details.images),
     Plan(fits=_counts_replicas, answer=details.replicas),
+    Plan(fits=_calm("history"), answer=details.history),
     Plan(fits=_counts, answer=inventory.number_or_list),
     Plan(fits=_asks_what_runs, answer=inventory.number_or_list),
     Plan(fits=_asks_what_is_at, answer=details.addresses),
-    Plan(fits=_calm("history"), answer=details.history),
     Plan(fits=_asks_what_runs_with, answer=dependencies.uses),
     Plan(fits=_wants_images, answer=details.images),
     Plan(fits=dependencies.asks_uses, answer=dependencies.uses),
@@ -386,9 +333,9 @@ _PLANS: Final = (
     Plan(fits=_asks_amount_calmly, answer=resources),
     Plan(fits=_calm("replicas"), answer=details.replicas),
     Plan(fits=_asks_description, answer=details.described),
-    Plan(fits=_asks_settings, answer=details.settings),
-    Plan(fits=_asks_if_has, answer=inventory.number_or_list),
-    Plan(fits=_asks_list, answer=inventory.number_or_list),
+    Plan(fits=_asks_settings, answer=settings),
+    Plan(fits=asks_if_has, answer=inventory.number_or_list),
+    Plan(fits=asks_list, answer=inventory.number_or_list),
     Plan(fits=_asks_who, answer=dependencies.uses),
     _CAUSE,
 )

@@ -17,6 +17,7 @@ from holmes.triage.points import (
     seconds_of,
     weekday,
 )
+from holmes.triage.zones import zone_after
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -221,7 +222,8 @@ def _together(text: str, one: Sighted, other: Sighted) -> Sighted | None:
         return Sighted(start=one.start, end=other.end, point=replace(first, clock=clock)) if clock else None
     if (first.day and second.day) or not (first.clock or second.clock):
         return None
-    point = Point(day=first.day or second.day, clock=first.clock or second.clock)
+    zone = first.zone if first.zone is not None else second.zone
+    point = Point(day=first.day or second.day, clock=first.clock or second.clock, zone=zone)
     return Sighted(start=one.start, end=other.end, point=point)
 
 
@@ -276,7 +278,12 @@ def _dates(text: str) -> Iterator[Sighted]:
     for match in _ISO.finditer(text):
         day = date_of(int(match[1]), int(match[2]), int(match[3]))
         hour = int(match[4] or 0) + int(match[5] or 0) / 60 + int(match[6] or 0) / 3_600
-        yield from _dated(match.start(), match.end(), day, (hour, hour) if match[4] else None)
+        if match[4]:
+            end, zone = zone_after(text, match.end(), dated=True)
+            stated = zone if end > match.end() or match[0].endswith("z") else None
+            yield from _dated(match.start(), end, day, (hour, hour), stated)
+        else:
+            yield from _dated(match.start(), match.end(), day)
     for pattern in (_DAY_MONTH, _MONTH_DAY):
         for match in pattern.finditer(text):
             month, year = _MONTH[match["month"]], int(match["year"] or 0)
@@ -301,9 +308,11 @@ def _dates(text: str) -> Iterator[Sighted]:
         yield from _dated(match.start() + match[0].index(number), match.end(), date_of(0, 0, int(number)))
 
 
-def _dated(start: int, end: int, day: Day | None, clock: tuple[float, float] | None = None) -> Iterator[Sighted]:
+def _dated(
+    start: int, end: int, day: Day | None, clock: tuple[float, float] | None = None, zone: float | None = None
+) -> Iterator[Sighted]:
     if day is not None:
-        yield Sighted(start=start, end=end, point=Point(day=day, clock=clock))
+        yield Sighted(start=start, end=end, point=Point(day=day, clock=clock, zone=zone))
 
 
 def _clocks(text: str) -> Iterator[Sighted]:
@@ -315,7 +324,9 @@ def _clocks(text: str) -> Iterator[Sighted]:
         hour += int(match["minute"] or 0) / 60 + int(match["second"] or 0) / 3_600
         start = match.start() + match[0].index(written)
         if hour < 24 and int(match["minute"] or 0) < 60:
-            yield Sighted(start=start, end=match.end(), point=Point(clock=(hour, hour)))
+            end, zone = zone_after(text, match.end(), dated=False)
+            stated = zone if end > match.end() else None
+            yield Sighted(start=start, end=end, point=Point(clock=(hour, hour), zone=stated))
     for match in _BARE_HOUR.finditer(text):
         hour = _hour(int(match["hour"]), match["named"])
         yield Sighted(start=match.start(), end=match.end(), point=Point(clock=(hour, hour)))

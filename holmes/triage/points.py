@@ -70,17 +70,21 @@ class Day:
 class Point:
     """A point in time: a day, a time of day, both, or a number of seconds `ago`.
 
-    `clock` contains the hours after midnight at which it begins and ends. Equal hours mean a moment.
+    `clock` contains the hours after midnight at which it begins and ends. Equal hours mean a moment. `zone` is the
+    offset of its time zone from UTC in seconds, or None if the question states none.
     """
 
     day: Day | None = None
     clock: tuple[float, float] | None = None
     ago: float | None = None
+    zone: float | None = None
 
     def interval(self, now: float) -> tuple[float, float]:
         """Return when the point begins and ends, in seconds since the epoch. A time without a day is in the past."""
         if self.ago is not None:
             return now - self.ago, now - self.ago
+        zone = self.zone or 0.0
+        now += zone
         present = datetime.fromtimestamp(now, UTC)
         midnight = midnight_of(present)
         start = self.day.begins(present) if self.day is not None else midnight
@@ -88,7 +92,8 @@ class Point:
         begin, end = self.clock or (0.0, 24.0 * length)
         if self.day is None and midnight.timestamp() + begin * _HOUR > now:
             start -= timedelta(days=1)
-        return start.timestamp() + begin * _HOUR, start.timestamp() + end * _HOUR
+        midnight_seconds = start.timestamp() - zone
+        return midnight_seconds + begin * _HOUR, midnight_seconds + end * _HOUR
 
     def during(self, now: float, near: float) -> tuple[float, float]:
         """Return the time that "at" the point means: `near` a moment, and roughly an amount of time ago."""
@@ -102,7 +107,8 @@ class Point:
         """Return the end of `other`, a time of day, on the day of this time of day or on the next one."""
         start = self.interval(now)[0]
         midnight = start - (self.clock or (0.0, 0.0))[0] * _HOUR
-        return midnight + (other.clock or (0.0, 24.0))[1] * _HOUR
+        between = (self.zone or 0.0) - (other.zone or 0.0)
+        return midnight + (other.clock or (0.0, 24.0))[1] * _HOUR + between
 
 
 def midnight_of(present: datetime) -> datetime:

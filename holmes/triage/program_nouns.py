@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.subjects import Named
 from holmes.triage.vocabulary import vocabulary, word_list
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _SENT: Final = word_list("everyday things")
 _NOUNS: Final = _SENT | word_list("programs by nouns")
 _DETERMINERS: Final = word_list("determiners")
+_ORDERS: Final = word_list("orders of runs")
+_RUNS: Final = frozenset({"CronJob", "Job"})
 _PROGRAMS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service", "CronJob", "Job", "Pod"})
 
 
@@ -49,6 +52,34 @@ def named_by_part(names: Names, word: str, kind: str, spaces: Sequence[str]) -> 
     """Return the objects of a kind with a word in their name. For a Service or a pod, workloads count, too."""
     found = names.containing(word, spaces)
     return tuple(each for each in found if kind in (each.kind, "Service", "Pod"))
+
+
+def run_named(names: Names, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
+    """Return the only job with a word in its name: CronJob `catalog-import` for "the import job"."""
+    exact = [each for each in names.named(word, "", spaces) if each.kind in _RUNS]
+    if "." in kind:
+        return custom_named(names, word, kind, spaces)
+    found = (exact or [each for each in names.containing(word, spaces) if each.kind in _RUNS]) if kind in _RUNS else []
+    return tuple(found) if len({names.state.workload_of(each).ref for each in found}) == 1 else ()
+
+
+def custom_named(names: Names, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
+    """Return the only object of a custom kind with a word in its name: `permits-tls` for "the permits certificate"."""
+    every = names.state.of(kind) if "." in kind else ()
+    found = tuple(each for each in every if word in each.name.split("-") and (not spaces or each.namespace in spaces))
+    return found if len(found) == 1 else ()
+
+
+def runs_named(names: Names, question: Question, spaces: Sequence[str]) -> list[Named]:
+    """Return the only job with a noun of the question in its name: "when is the next backup", "did the report run"."""
+    words = question.words
+    nouns = (
+        words[each + 1] if words[each] in _DETERMINERS and words[each + 1] not in _ORDERS else words[each + 2]
+        for each in range(len(words) - 2)
+        if words[each] in _DETERMINERS
+    )
+    found = {word: run_named(names, word, "CronJob", spaces) for word in (*nouns, *words[-1:])}
+    return [Named(name=word, objects=objects, match="part") for word, objects in found.items() if objects][:1]
 
 
 def is_noun(word: str, written: str) -> bool:

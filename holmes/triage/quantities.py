@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.diagnosis.facts.resources import allocatable, amount, free, pods_by_node, requested, written_amount
 from holmes.kubernetes.fields import at, child, children, text
-from holmes.triage.connections import connections, identity
+from holmes.triage.connections import identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
-from holmes.triage.grouped_amounts import grouped, grouping_of
+from holmes.triage.grouped_amounts import exact, grouped, grouping_of
 from holmes.triage.inventory import number_or_list
 from holmes.triage.log_values import statistic_of
 from holmes.triage.markdown import counted
-from holmes.triage.states import lives, state_test
+from holmes.triage.pods_asked import (
+    container_named,
+    counted_pods,
+    filtered,
+    lacks_amount,
+    not_applied,
+    pods_named,
+    take_exclusions,
+    with_label,
+    without_excluded,
+    without_number,
+)
+from holmes.triage.relations import ordinal_of
+from holmes.triage.states import lives
+from holmes.triage.storage_amounts import STORED, storage
 from holmes.triage.vocabulary import beginnings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
@@ -29,7 +43,6 @@ if TYPE_CHECKING:
 Measure: TypeAlias = Literal["requests", "limits"]
 _MEASURES: Final[tuple[Measure, ...]] = ("requests", "limits")
 _RESOURCES: Final = ("memory", "cpu")
-_STORED: Final = ("PersistentVolumeClaim", "PersistentVolume")
 _MOST_TOLD: Final = 4
 
 
@@ -48,31 +61,28 @@ class _Amount:
         return f"{self.measure} {self.resource} {exact(self.value, self.resource)}"
 
 
-def exact(value: Decimal, resource: str) -> str:
-    """Return an amount in the largest unit in which it is whole, for example `1152Mi`, or rounded."""
-    if resource == "cpu":
-        return written_amount(value, resource)
-    for suffix, size in (("Ti", 1024**4), ("Gi", 1024**3), ("Mi", 1024**2)):
-        if value and value % size == 0:
-            return (
-                f"{value / size:f}".rstrip("0").rstrip(".") + suffix
-                if "." in f"{value / size:f}"
-                else f"{value / size:f}{suffix}"
-            )
-    return written_amount(value, resource)
-
-
 def resources(asked: Asked) -> FirstLook:
     """Return the amounts that the question asks for: of containers, nodes or volumes."""
+    asked, ordinal = with_label(asked), ordinal_of(asked.question)
+    if ordinal:
+        return without_number(asked, ordinal)
     kinds = {*asked.question.kinds, *(each.kind for each in asked.subject.objects)}
-    if kinds & {*_STORED} or beginnings("storage words").search(asked.question.spoken):
-        return _storage(asked)
+    if kinds & {*STORED} or beginnings("storage words").search(asked.question.spoken):
+        return storage(asked, _extreme(asked))
     if asked.question.asks("count") and not kinds & {"Node", "ResourceQuota"} and not wanted_resources(asked):
         return number_or_list(asked)
     nodes = _nodes(asked)
-    if nodes and "Pod" not in asked.question.kinds:
-        return _of_nodes(asked, nodes)
-    return _of_containers(asked)
+    if not nodes or "Pod" in asked.question.kinds:
+        return _of_containers(asked)
+    if not _is_of_nodes_only(asked):  # what something else requests on a node
+        return _of_containers(asked)
+    found, told = filtered(asked, without_excluded(asked, nodes), ("Node",))
+    return not_applied(asked) or _of_nodes(asked, found, told)
+
+
+def _is_of_nodes_only(asked: Asked) -> bool:
+    """Return whether nothing but nodes limits the question."""
+    return not asked.subject.namespaces and all(each.kind == "Node" for each in asked.subject.objects)
 
 
 def wanted_resources(asked: Asked) -> tuple[str, ...]:
@@ -105,7 +115,7 @@ def _nodes(asked: Asked) -> tuple[ClusterObject, ...]:
     return named or (asked.state.of("Node") if whole else ())
 
 
-def _of_nodes(asked: Asked, nodes: Sequence[ClusterObject]) -> FirstLook:
+def _of_nodes(asked: Asked, nodes: Sequence[ClusterObject], conditions: str) -> FirstLook:
     """Return what nodes have, what their pods request, and what is left."""
     placed, measures = pods_by_node(asked.state), _measures(asked)
     about_pods = (
@@ -144,6 +154,7 @@ def _of_nodes(asked: Asked, nodes: Sequence[ClusterObject]) -> FirstLook:
         ordered.reverse()
     first = f" The {_extreme(asked)}: {ordered[0][0]}." if _extreme(asked) and len(nodes) > 1 else ""
     place = place_of(asked) if asked.subject.named else f"of {counted(len(nodes), 'node')}"
+    place += conditions
     return fact(asked, f"The amounts {place}: {'; '.join(told)}.{first}", table_of(header, ordered))
 
 
@@ -157,88 +168,88 @@ def _capacity(asked: Asked, node: ClusterObject, rows: Sequence[tuple[str, ...]]
     return fact(asked, f"{node.ref}: {told}.", table_of(header, rows))
 
 
-def _storage(asked: Asked) -> FirstLook:
-    """Return the sizes of claims and volumes, and their sum."""
-    kind = next((each for each in asked.question.kinds if each in _STORED), "PersistentVolumeClaim")
-    found = [each for each in asked.subject.objects if each.kind in _STORED]
-    if not found and asked.subject.named:
-        near = connections(asked.state, asked.subject.objects).values()
-        claims = (asked.state.find(one.ref) for one in near if one.ref.kind == "PersistentVolumeClaim")
-        found = [each for each in claims if each is not None]
-    elif not found:
-        found = [each for each in asked.state.of(kind) if _is_stored_in(asked, each)]
-    tests = [test for name in asked.question.states if (test := state_test(kind, name)) is not None]
-    found = [each for each in found if all(test(each) for test in tests)]
-    unbound = sum(each.text("status", "phase") == "Pending" for each in found)
-    sizes = [(each, each.text("status", "capacity", "storage") or _wanted_size(each)) for each in found]
-    rows = [(str(each.ref), size or "-", _wanted_size(each) or "-") for each, size in sizes]
-    if not rows:
-        return number_or_list(asked)
-    total = exact(sum((amount(size) for _, size in sizes), Decimal()), "storage")
-    if _extreme(asked):
-        rows.sort(key=lambda row: amount(row[1]), reverse=_extreme(asked) == "maximum")
-    pending = f", of which {unbound} {'is' if unbound == 1 else 'are'} not bound" if unbound and not tests else ""
-    told = (
-        f"{rows[0][0]}: {rows[0][1]}"
-        if len(rows) == 1 or _extreme(asked)
-        else f"{counted(len(rows), kind)} {place_of(asked)}{_told_states(asked, kind)}{pending}: {total} in total"
-    )
-    return fact(asked, f"{told}.", table_of(("object", "capacity", "requested"), rows) if len(rows) > 1 else None)
-
-
-def _told_states(asked: Asked, kind: str) -> str:
-    """Return the states that narrow claims or volumes, for example ` (bound)`."""
-    names = [name for name in asked.question.states if state_test(kind, name) is not None]
-    return f" ({'; '.join(names)})" if names else ""
-
-
-def _is_stored_in(asked: Asked, each: ClusterObject) -> bool:
-    """Return whether a claim, or the claim of a volume, is in the scope of the question."""
-    claimed = each.text("spec", "claimRef", "namespace")
-    return asked.subject.contains(each) if each.namespace else asked.subject.holds(claimed)
-
-
-def _wanted_size(each: ClusterObject) -> str:
-    return each.text("spec", "resources", "requests", "storage") or each.text("spec", "capacity", "storage")
-
-
 def _of_containers(asked: Asked) -> FirstLook:
     """Return requests and limits: of the containers of workloads, or summed over running pods."""
     measures, wanted = _measures(asked) or _MEASURES, wanted_resources(asked) or _RESOURCES
     per = grouping_of(asked, _extreme(asked))
-    pods = _sums(asked) or bool(per) or "Pod" in asked.question.kinds
-    found = [
-        each for each in _amounts(_pods(asked) if pods else _workloads(asked))
-        if each.measure in measures and each.resource in wanted
-    ]  # fmt: skip
-    called = {each.name for each in asked.subject.named}  # "the limit of log-shipper", which is a container of web
-    found = [each for each in found if each.container in called and each.object.name not in called] or found
+    pods = _sums(asked) or bool(per) or "Pod" in asked.question.kinds or _on_nodes(asked)
+    objects, conditions = _pods(asked) if pods else _workloads(asked)
+    every = [each for each in _amounts(objects) if each.measure in measures and each.resource in wanted]
+    found = _of_container(asked, every, objects)
+    averages = statistic_of(asked.question, asked.subject) == "average"
+    refused = without_number(asked, per) if " " in per or (averages and per not in ("", "pod")) else not_applied(asked)
+    if refused is not None:
+        return refused
     if not found:
-        names = f"{' or '.join(wanted)} {' and '.join(measures)}"
-        kinds = [kind for kind in asked.question.kinds if kind in (*WORKLOAD_KINDS, "Pod")]
-        plurals = " and ".join(counted(2, kind).partition(" ")[2] for kind in kinds)
-        of_kinds = f" of {plurals}" if kinds and not asked.subject.named else ""
-        return fact(asked, f"No {names}{of_kinds} are set {place_of(asked)}.")
-    if statistic_of(asked.question, asked.subject) == "average":
-        return _average(
-            asked,
-            [
-                each
-                for each in _amounts(_pods(asked))
-                if (each.measure, each.resource) == (found[0].measure, found[0].resource)
-            ],
-        )
+        return _nothing_set(asked, f"{' or '.join(wanted)} {' and '.join(measures)}", conditions)
+    if averages:
+        return _average(asked, (found[0].measure, found[0].resource))
     if per:
-        amounts = ((each.object, f"{each.measure} {each.resource}", each.value) for each in found)
-        return grouped(asked, amounts, per, extreme=_extreme(asked), written=exact)
+        return _summed_for(asked, found, objects, (per, conditions))
     if _extreme(asked) and not _sums(asked):
-        return _ranked(asked, found)
-    totals = _totals(asked, found) if pods else ""
+        return _ranked(asked, found, objects, conditions)
+    totals = _totals(asked, found, conditions) if pods else ""
     rows = _rows(found)
     told = "; ".join(f"{row[0]}, {row[1]}: {row[2]}" for row in rows[:_MOST_TOLD])
-    one = totals or (f"{told}." if len(rows) <= _MOST_TOLD else f"{counted(len(rows), 'container')} {place_of(asked)}.")
+    place = f"{place_of(asked)}{conditions}"
+    one = totals or (f"{told}." if len(rows) <= _MOST_TOLD else f"{counted(len(rows), 'container')} {place}.")
     table = table_of(("object", "container", "amounts"), rows) if len(rows) > 1 else None
-    return fact(asked, one, table, notes=tuple(_without_amounts(asked, found)))
+    several = not pods and len({each.object for each in found}) > 1
+    notes = (*_without_amounts(asked, found), *((_of_all_pods(asked, found),) if several else ()))
+    return fact(asked, one, table, notes=notes)
+
+
+def _on_nodes(asked: Asked) -> bool:
+    return any(each.kind == "Node" for each in asked.subject.objects)
+
+
+def _of_container(asked: Asked, found: list[_Amount], objects: Sequence[ClusterObject]) -> list[_Amount]:
+    """Return the amounts of the container that the question names, or all of them."""
+    specs = (
+        one for each in objects for key in ("containers", "initContainers") for one in children(pod_spec(each), key)
+    )
+    name = container_named(asked, (text(one, "name") for one in specs))
+    return [each for each in found if each.container == name] if name else found
+
+
+def _nothing_set(asked: Asked, names: str, conditions: str) -> FirstLook:
+    kinds = [kind for kind in asked.question.kinds if kind in (*WORKLOAD_KINDS, "Pod")]
+    plurals = " and ".join(counted(2, kind).partition(" ")[2] for kind in kinds)
+    of_kinds = f" of {plurals}" if kinds and not asked.subject.named else ""
+    return fact(asked, f"No {names}{of_kinds} are set {place_of(asked)}{conditions}.")
+
+
+def _summed_for(
+    asked: Asked, found: Sequence[_Amount], objects: Sequence[ClusterObject], by: tuple[str, str]
+) -> FirstLook:
+    per, conditions = by
+    every = (*found, *_zeros(asked, found, objects))
+    amounts = ((each.object, f"{each.measure} {each.resource}", each.value) for each in every)
+    free = sum(lacks_amount(each, "limits", found[0].resource) for each in objects)
+    limits = free and all(each.measure == "limits" for each in found)
+    notes = (f"{counted(free, 'pod')} without such a limit, so not bounded.",) if limits else ()
+    return grouped(asked, amounts, per, extreme=_extreme(asked), conditions=conditions, notes=notes)
+
+
+def _zeros(asked: Asked, found: Sequence[_Amount], objects: Sequence[ClusterObject]) -> Iterator[_Amount]:
+    """Yield the requests of pods that set none, if the least is asked for. Without a limit, a pod is not bounded."""
+    if _extreme(asked) != "minimum":
+        return
+    has = {(each.object.ref, each.measure, each.resource) for each in found}
+    columns = [(measure, resource) for measure in _MEASURES for resource in _RESOURCES]
+    for measure, resource in columns if found else ():
+        if measure == "requests" and any((each.measure, each.resource) == (measure, resource) for each in found):
+            for each in objects:
+                if (each.ref, measure, resource) not in has:
+                    yield _Amount(object=each, container="", measure=measure, resource=resource, value=Decimal())
+
+
+def _of_all_pods(asked: Asked, found: Sequence[_Amount]) -> str:
+    """Return the sums over all pods beside the amounts of workloads, which have these for each of their pods."""
+    wanted = {(each.measure, each.resource) for each in found}
+    pods, conditions = _pods(asked)
+    every = [each for each in _amounts(pods) if (each.measure, each.resource) in wanted]
+    return _totals(asked, _of_container(asked, every, pods), conditions)
 
 
 def _without_amounts(asked: Asked, found: Sequence[_Amount]) -> Iterator[str]:
@@ -249,31 +260,29 @@ def _without_amounts(asked: Asked, found: Sequence[_Amount]) -> Iterator[str]:
             yield f"{named.objects[0].ref} has no such amount."
 
 
-def _workloads(asked: Asked) -> tuple[ClusterObject, ...]:
+def _workloads(asked: Asked) -> tuple[tuple[ClusterObject, ...], str]:
+    """Return the named workloads, or those in the scope, that meet the conditions of the question."""
     named = [each for each in asked.subject.objects if each.kind in (*WORKLOAD_KINDS, "Pod", "ReplicaSet")]
     kinds = [kind for kind in asked.question.kinds if kind in WORKLOAD_KINDS] or WORKLOAD_KINDS
-    return tuple(named or (each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each)))
+    every = named or (each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each))
+    found = without_excluded(asked, every)
+    return filtered(asked, found, tuple(dict.fromkeys(each.kind for each in found)))
 
 
-def _pods(asked: Asked) -> tuple[ClusterObject, ...]:
-    """Return the pods that are not finished: those of named workloads, on named nodes, or in the scope."""
-    placed = pods_by_node(asked.state)
-    named = [
-        pod
-        for each in asked.subject.objects
-        for pod in (placed.get(each.name, ()) if each.kind == "Node" else asked.state.pods_of(each))
-    ]
-    every = named if asked.subject.named else [each for each in asked.state.of("Pod") if asked.subject.contains(each)]
-    running = "running" in asked.question.states and not {"completed", "pending"} & {*asked.question.states}
-    wanted = (state_test("Pod", "running") if running else None) or lives
-    return tuple(pod for pod in dict.fromkeys(every) if wanted(pod) and asked.subject.contains(pod))
-
-
-def _counted_pods(pods: Iterable[ClusterObject]) -> str:
-    """Return the number of pods. It calls them running only if all of them do."""
-    found = dict.fromkeys(pods)
-    runs = all(pod.text("status", "phase") == "Running" for pod in found)
-    return counted(len(found), "running pod" if runs else "pod")
+def _pods(asked: Asked) -> tuple[tuple[ClusterObject, ...], str]:
+    """Return the pods that are not finished and meet the conditions of the question, and these conditions."""
+    take_exclusions(asked)
+    kinds = {kind for kind in asked.question.kinds if kind in WORKLOAD_KINDS} if not asked.subject.named else set()
+    states = {*asked.question.states}
+    finished = states & {"completed", "failed"}
+    if "running" in states and states & {"completed", "pending"}:  # everything that has a place on a node
+        finished = set()
+        asked.ledger.take("state", "running", "completed", "pending")
+        kept = tuple(each for each in asked.question.found if each.name not in ("running", "completed", "pending"))
+        asked = replace(asked, question=replace(asked.question, found=kept))
+    found = [pod for pod in pods_named(asked) if finished or lives(pod)]
+    found = [pod for pod in found if not kinds or asked.state.workload_of(pod).kind in kinds]
+    return filtered(asked, found, ("Pod",))
 
 
 def _amounts(found: Sequence[ClusterObject]) -> Iterator[_Amount]:
@@ -303,27 +312,36 @@ def _rows(found: Sequence[_Amount]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _totals(asked: Asked, found: Sequence[_Amount]) -> str:
+def _totals(asked: Asked, found: Sequence[_Amount], conditions: str) -> str:
     """Return the sums over all pods in a sentence."""
     sums: dict[tuple[Measure, str], Decimal] = defaultdict(Decimal)
     for each in found:
         sums[each.measure, each.resource] += each.value
-    pods = _counted_pods(each.object for each in found)
+    pods = counted_pods(each.object for each in found)
     told = ", ".join(f"{measure} {resource} {exact(value, resource)}" for (measure, resource), value in sums.items())
-    return f"{pods} {place_of(asked)}: {told} in total."
+    without = ", ".join(dict.fromkeys(str(each.ref) for each in asked.subject.excluded))
+    return f"{pods} {place_of(asked)}{conditions}{f', without {without}' if without else ''}: {told} in total."
 
 
-def _average(asked: Asked, found: Sequence[_Amount]) -> FirstLook:
-    """Return the average of an amount over running pods."""
+def _average(asked: Asked, column: tuple[Measure, str]) -> FirstLook:
+    """Return the average of an amount over pods. Those that set none are not counted."""
+    measure, resource = column
+    objects, conditions = _pods(asked)
+    every = [each for each in _amounts(objects) if (each.measure, each.resource) == column]
+    found = _of_container(asked, every, objects)
     pods = {each.object.ref for each in found}
-    measure, resource = found[0].measure, found[0].resource
+    if not pods:
+        return _nothing_set(asked, f"{resource} {measure}", conditions)
     total = sum((each.value for each in found), Decimal())
-    told = f"{exact(total / len(pods), resource)} of {_counted_pods(each.object for each in found)} {place_of(asked)}"
-    return fact(asked, f"The average of {resource} {measure}: {told}; {exact(total, resource)} in total.")
+    place = f"{place_of(asked)}{conditions}"
+    told = f"{exact(total / len(pods), resource)} of {counted_pods(each.object for each in found)} {place}"
+    none = len(objects) - len(pods)
+    without = f"; {counted(none, 'more pod')} without {measure} not counted" if none else ""
+    return fact(asked, f"The average of {resource} {measure}: {told}; {exact(total, resource)} in total{without}.")
 
 
-def _ranked(asked: Asked, found: Sequence[_Amount]) -> FirstLook:
-    """Return the containers with the largest or the smallest amount first."""
+def _ranked(asked: Asked, found: Sequence[_Amount], objects: Sequence[ClusterObject], conditions: str) -> FirstLook:
+    """Return the containers with the largest or the smallest amount first, and those without such an amount."""
     most = _extreme(asked) == "maximum"
     measure, resource = found[0].measure, found[0].resource
     ordered = sorted(
@@ -332,13 +350,18 @@ def _ranked(asked: Asked, found: Sequence[_Amount]) -> FirstLook:
         reverse=most,
     )
     rows = [(str(one.object.ref), f"container {one.container}", exact(one.value, resource)) for one in ordered]
-    first = ordered[0]
+    table = table_of(("object", "container", f"{measure} {resource}"), rows)
+    first, place = ordered[0], f"{place_of(asked)}{conditions}"
+    names = list(dict.fromkeys(str(each.ref) for each in objects if lacks_amount(each, measure, resource)))
+    more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
+    lacking = f"{', '.join(names[:_MOST_TOLD])}{more}"
+    if names and not most and measure == "requests":
+        told = f"The minimum of {resource} {measure} {place} is none: {lacking} set none."
+        return fact(asked, f"{told} The lowest that is set is {exact(first.value, resource)}.", table)
     where = f"{first.object.ref}, container {first.container}, {exact(first.value, resource)}"
-    return fact(
-        asked,
-        f"The {_extreme(asked)} of {resource} {measure} {place_of(asked)}: {where}.",
-        table_of(("object", "container", f"{measure} {resource}"), rows),
-    )
+    unbounded = f"Without {resource} {measure}, so not bounded: {lacking}." if names and measure == "limits" else ""
+    told = f"The {_extreme(asked)} of {resource} {measure} {place}: {where}."
+    return fact(asked, told, table, notes=(unbounded,) if unbounded else ())
 
 
 def usage(asked: Asked) -> FirstLook:

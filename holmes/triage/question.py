@@ -12,13 +12,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.bounds import comparisons_in, with_bounds_first
-from holmes.triage.complaints import about_trouble, asides, complains
+from holmes.triage.complaints import about_trouble, acts_told, asides, complains
 from holmes.triage.homographs import without_homographs
-from holmes.triage.inclusions import unnarrowed, with_exceptions, without_inclusions
+from holmes.triage.inclusions import with_exceptions, without_inclusions
 from holmes.triage.occasions import is_occasion
 from holmes.triage.pasted_texts import asked_text
 from holmes.triage.periods import period_of
 from holmes.triage.points import length_expression, seconds_of
+from holmes.triage.tags import without_tag
 from holmes.triage.told_values import PREFIXED, node_ports, versions_in
 from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
 from holmes.values.expressions import expression
@@ -177,6 +178,11 @@ class Question:
         return self.wants_reason or bool(self.symptoms)
 
     @property
+    def found_word(self) -> bool:
+        """Whether the question speaks of workloads or containers in general."""
+        return any(each.sense == "word" for each in self.found)
+
+    @property
     def states(self) -> tuple[str, ...]:
         """The states in the question, for example `pending`, in order."""
         return tuple(dict.fromkeys(each.name for each in self.found if each.sense == "state"))
@@ -206,6 +212,7 @@ class Question:
 def _plain_text(shown: str) -> tuple[str, bool]:
     """Return a question in its folded form, without the states that it includes, and whether it includes any."""
     lowered = " ".join(folded(shown.replace("...", "…")).split())
+    lowered = without_tag(lowered)
     lowered = _SHORT.sub(lambda match: "without" if match[1] else "with", lowered)
     if language_of(words_of(lowered)) == "en":  # French `dont` is a pronoun
         lowered = _CONTRACTED.sub(r"\1n't", lowered)
@@ -225,10 +232,9 @@ def parse_question(text: str) -> Question:
     old = age is not None and re.fullmatch(rf"{_OLDER}|more|mehr|mas|plus", age["what"]) is not None
     age_seconds = seconds_of(age["number"] or "", age["unit"]) if age is not None else 0.0
     dated = about_trouble(lowered)
-    spoken = _without(words, [words_of(each) for each in asides(lowered)])
+    spoken = _without(words, [words_of(each) for each in (*asides(lowered), *acts_told(lowered))])
     period = period_of(_german(dated) if language_of(words) == "de" else dated)
     found = without_homographs(words, _seen(_spoken(words, shown), spoken), breaks, dated=period is not None)
-    found = unnarrowed(found) if includes else found
     period = period if period is not None and not is_occasion(period, words, found) else None
     kinds = {each.name for each in found}
     return Question(

@@ -8,7 +8,8 @@ from holmes.diagnosis.facts.resources import amount
 from holmes.kubernetes.fields import text
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, table_of
-from holmes.triage.quantities import exact, wanted_resources
+from holmes.triage.grouped_amounts import exact
+from holmes.triage.quantities import wanted_resources
 from holmes.triage.vocabulary import beginnings
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from holmes.triage.connections import connections
 from holmes.triage.filters import WORKLOAD_KINDS, Filter, negated_before
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import word_list
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
     from holmes.triage.question import Question
+    from holmes.triage.vocabulary import Sighting
 
 _OWNED: Final = frozenset({"Pod", "ReplicaSet", "Job"})
 _OWNERS: Final = frozenset({*WORKLOAD_KINDS, "ReplicaSet"})
@@ -24,6 +26,13 @@ _WITH_PODS: Final = _OWNERS | {"Node", "Service", "PersistentVolumeClaim", "Conf
 MORE: Final = word_list("largest numbers")
 FEWER: Final = word_list("smallest numbers")
 _EXTREMES: Final = word_list("most") - MORE
+_ORDINAL: Final = expression(
+    r"\b(?:(?:second|third|fourth|fifth|2nd|3rd|4th|5th|next|zweit|dritt|viert|segund[oa]s?|tercer[oa]?s?|deuxieme"
+    r"|troisieme)[ -](?:\w+ )?(?:most|least|few\w+|larg\w+|big\w+|high\w+|small\w+|low\w+|old\w+|newe\w+|young\w+|mas"
+    r"|menos|plus|moins|mayor|menor)"
+    r"|(?:zweit|dritt|viert)(?:meist|wenigst|gross|hochst|kleinst|niedrigst|altest|jungst|neuest)\w*"
+    r"|(?:mas|menos|mayor|menor) \w+ (?:en )?(?:segundo|tercer))\b"
+)
 _SHARED: Final = word_list("shared")
 _INTERROGATIVES: Final = word_list("interrogatives")
 
@@ -67,7 +76,26 @@ def is_ranked(words: Sequence[str], at: int) -> bool:
 def ranks_by_content(question: Question) -> bool:
     """Return whether objects are asked for by how much belongs to them: "which node has the most pods"."""
     kinds = [each for each in question.found if each.sense == "kind"]
-    return len(kinds) > 1 and question.asks("list", "placement") and is_ranked(question.words, kinds[1].first)
+    order = order_of(question)
+    later = order is not None and (len(kinds) > 1 or order.name == "restarting") and bool(kinds)
+    return later and question.asks("list", "placement") and order is not None and kinds[0].first < order.first
+
+
+def ordinal_of(question: Question) -> str:
+    """Return the words that ask for another place of an order than the first: "the second most pods"."""
+    match = _ORDINAL.search(question.text)
+    return match[0] if match is not None else ""
+
+
+def order_of(question: Question) -> Sighting | None:
+    """Return what an order counts, or the state before it: "the most pods", "most restarts", "most broken pods"."""
+    nouns = {each.first for each in question.found if each.sense == "kind"}
+    for each in question.found:
+        state = each.sense == "state" or (each.sense == "concept" and each.name == "trouble")
+        counts = each.sense == "kind" or (state and (each.last + 1 in nouns or each.name == "restarting"))
+        if counts and is_ranked(question.words, each.first):
+            return each
+    return None
 
 
 def content_of(state: ClusterState, each: ClusterObject, kind: str) -> tuple[ClusterObject, ...] | None:

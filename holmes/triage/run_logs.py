@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 _AROUND_SECONDS: Final = 300.0
 _LAST_RECORDS: Final = 3
 _WORKED: Final = expression(
-    r"(?i)(?<!nothing )(?<!nothing was )(?<!not )(?<!no )(?<!be )\b(?:(?:up|down)loaded|stored|saved|written|wrote|sent"
-    r"|copied|(?:im|ex)ported|synced|recovered|succeeded|success\w*|completed|processed|restored|published)\b"
+    r"(?i)(?<!nothing )(?<!nothing was )(?<!not )(?<!no )(?<!no rows )(?<!be )"
+    r"\b(?:(?:up|down)loaded|stored|saved|written|wrote|sent|copied|(?:im|ex)ported|synced|recovered|succeeded|success\w*"
+    r"|completed|processed|restored|published)\b"
 )
 """Words of a later line that tells that the work was done anyway."""
 

@@ -11,12 +11,12 @@ import difflib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.grammar import NAME, must_be_name, ruled_out, says
+from holmes.triage.grammar import NAME, describes, is_verb_or_adjective, must_be_name, ruled_out, says
 from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from, sorted_out
 from holmes.triage.names import alike, is_of, is_product
 from holmes.triage.owners import with_missing_owners
 from holmes.triage.points import NUMBER_WORDS
-from holmes.triage.program_nouns import is_noun, kind_of_word, named_by_part, program_named
+from holmes.triage.program_nouns import is_noun, kind_of_word, named_by_part, program_named, run_named, runs_named
 from holmes.triage.subjects import Missing, Named, Subject
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
@@ -37,11 +37,12 @@ _DETERMINERS, _NAMING = word_list("determiners"), word_list("naming")
 _PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
 _ACTED_ON, _EVERYDAY = word_list("beside names"), word_list("everyday nouns")
 _INTERROGATIVES, _ADJECTIVES = word_list("interrogatives"), word_list("adjectives")
-_INFINITIVES, _PARTICIPLES = {"to", "zu"}, ("ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _PREPOSITIONS: Final = _LOCATING | word_list("of") | {"from", "with"}
-_TEMPORAL, _PLURAL_VERBS, _MODALS = word_list("temporal"), word_list("plural verbs"), word_list("modals")
+_MODALS: Final = word_list("modals")
+_BEING, _OUTSIDE = word_list("being"), frozenset({"outside", "ausserhalb", "de"})  # the end of "fuera de", "hors de"
 _PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "uploads fail in media" is a name
 _PORT: Final = expression(r"(?<=[a-z0-9]):\d{2,5}$")
+_RIGHTS: Final = frozenset({"Role", "RoleBinding", "ServiceAccount", "IngressClass"})
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _LEAST_NAMED, _MOST_UNKNOWN, _MOST_COMPARED, _MOST_PARTS = 4, 6, 12, 3
 
@@ -105,7 +106,7 @@ class _Search:
         spaces = self._around(named, spaces)
         if not named and not missing and not excluded:
             guessed, unknown = guessed_from(self.names, self.words, unknown, spaces, self._nearest)
-            named += guessed
+            named += guessed or runs_named(self.names, self.question, spaces)
         return Subject(
             named=tuple({each.objects: each for each in named}.values()),
             namespaces=spaces,
@@ -131,10 +132,13 @@ class _Search:
         """Return whether a word is after "except", or after "not in"."""
         negations = [each.last for each in self.question.found if each.sense == "concept" and each.name == "negation"]
         return self._excluding < index < self._included or any(
-            last < index and all(word in _LOCATING | _NAMING | {"namespace"} for word in self.words[last + 1 : index])
-            and index - last > 1
+            last < index and self._is_beside(self.words[last + 1 : index])
+            and (index - last > 1 or self.words[last] in _OUTSIDE)
             for last in negations
         )  # fmt: skip
+
+    def _is_beside(self, between: tuple[str, ...]) -> bool:
+        return all(word in _LOCATING | _NAMING | _BEING | {"namespace"} for word in between)
 
     def _addressed(self, missing: list[Missing]) -> Iterator[Named]:
         """Yield the objects at the addresses and hosts of the question. A host that is unknown here is missing."""
@@ -261,18 +265,11 @@ class _Search:
                 return (each.name, False) if self.names.named(self.words[index], each.name) else ("", False)
             if index in after:
                 plural = plural or self.words[each.last] in _EVERYDAY
-                return each.name, not plural and not self._is_verb_or_adjective(index)
+                return each.name, not plural and not is_verb_or_adjective(self.question, index)
             if index in before:
                 told = index == 0 or self.words[index - 1] in _DETERMINERS
                 return each.name, not plural and told and self.words[index] not in _ADJECTIVES
         return "", False
-
-    def _is_verb_or_adjective(self, index: int) -> bool:
-        """Return whether a word after a kind says something of it: "the pod refuses to start", "pod creado"."""
-        follower = self.words[index + 1] if index + 1 in self.question.clause(index) else ""
-        several = self.words[index].endswith("s") and follower in _PLURAL_VERBS  # "half of the claim uploads fail"
-        acts = self.words[index].endswith("ing") and follower.isdigit()  # "the ingress returning 502"
-        return several or acts or self.words[index].endswith(_PARTICIPLES) or follower in _DETERMINERS | _INFINITIVES
 
     def _named(self, index: int, word: str, spaces: Sequence[str]) -> Named | Missing | None:
         prefix, plain = word.endswith(("…", "*")), _PORT.sub("", word.rstrip("…*"))
@@ -287,7 +284,11 @@ class _Search:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if NAME.fullmatch(plain) else ()
             if not objects and kind and not sure:  # "can month-closer jobs create": the kind is another word's
                 objects = self.names.named(plain, "", spaces)
-            told = bool(program) or self._describes(index) or (not quoted and is_noun(plain, self.question.written))
+            told = (
+                bool(program)
+                or describes(self.question, index)
+                or (not quoted and is_noun(plain, self.question.written))
+            )
             if not objects and must_be_name(plain, quoted=quoted, sure=sure) and not told:
                 return self._similar(plain, kind, spaces)
             free = not objects and index not in self._known and not self._qualifies(index)
@@ -339,11 +340,6 @@ class _Search:
         before = [each for each in self.words[:index] if each not in _DETERMINERS][-1:]
         return self.words[index].isalpha() and follower[-1:] == "s" and unknown and not _PREPOSITIONS.isdisjoint(before)
 
-    def _describes(self, index: int) -> bool:
-        """Return whether a word tells when something began, or of what kind it is: "the customer-facing ones"."""
-        before = [each for each in self.words[:index] if each not in _DETERMINERS][-1:]
-        return not _TEMPORAL.isdisjoint(before) or self.words[index + 1 : index + 2] == ("ones",)
-
     def _objects(self, name: str, kind: str, spaces: Sequence[str], *, prefix: bool) -> tuple[ClusterObject, ...]:
         hosts = self.names.at_address(name) or self.names.of_host(name) if "." in name else ()
         if hosts or prefix:
@@ -352,6 +348,9 @@ class _Search:
             accounts = {each.namespace for each in self.names.named(name, "ServiceAccount")}
             spaces = () if accounts and accounts.isdisjoint(spaces) else spaces  # it may get rights in another one
         exact = self.names.named(name, kind, spaces)
+        if exact and not kind and exact[0].kind in _RIGHTS and not self.question.asks("permission", "uses"):
+            parts = self.names.containing(name, spaces) or self.names.containing(name.removesuffix("er"), spaces)
+            return parts or exact  # a Role has the name of what it is for
         if exact and kind in ("", exact[0].kind):
             return exact
         if kind == "Pod":  # "the checkout pod" is a pod of the workload `checkout`
@@ -362,9 +361,10 @@ class _Search:
         owner = self.names.owner_of_vanished_pod(name, spaces) if kind in ("", "Pod") else ()
         if owner:
             return Named(name=name, objects=owner, match="gone")
-        others = self.names.others(name, kind, spaces)
-        if others:  # "the claim orders-db" of a custom kind
-            return Named(name=name, objects=others)
+        others = self.names.others(name, kind, spaces)  # "the claim orders-db" of a custom kind
+        run = run_named(self.names, name, kind, spaces)
+        if others or run:
+            return Named(name=name, objects=others or run, match="exact" if others else "part")
         near = self._nearest(name, kind, spaces)
         if near and len(name) >= LEAST_TYPED and alike(name, near[0].name) >= SURE:
             same = self.names.named(near[0].name, kind, spaces)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _POSSESSIVES: Final = word_list("possessives")
 _REACHABLE: Final = word_list("reachable")
+_HAVING: Final = word_list("having")
 _CONJUNCTIONS: Final = word_list("conjunctions")
 
 
@@ -74,8 +75,8 @@ def select(asked: Asked) -> Selection:
         *name_filters(asked, kinds),
         *value_filters(asked, kinds),
         *field_filters(asked, kinds),
-        *relation_filters(asked),
         *use_filters(asked, kinds),
+        *relation_filters(asked),
     ]
     if kinds == ("Ingress",):  # that is what they are for
         asked.ledger.take("symptom", *_REACHABLE)
@@ -128,7 +129,9 @@ def _kinds(asked: Asked) -> tuple[str, ...]:
     keyed = is_keyed(question)
     if not wanted and any(each.sense == "word" and each.name == "containers" for each in question.found):
         return ("Pod",)
-    if not wanted and (keyed or any(each.sense == "word" for each in question.found)):
+    if (not wanted and (keyed or any(each.sense == "word" for each in question.found))) or _asks_for_workloads(
+        question, wanted
+    ):
         return WORKLOAD_KINDS
     pods = asked.state.of("Pod")
     if not wanted and asked.subject.values and not any(_has_values(asked, each) for each in pods):
@@ -150,6 +153,15 @@ def _asks_for_namespaces(question: Question) -> bool:
     first = next((each for each in question.found if each.sense == "kind"), None)
     asking = {each.last for each in question.found if each.sense == "concept" and each.name in ("list", "count")}
     return first is not None and first.name == "Namespace" and (first.first == 0 or first.first - 1 in asking)
+
+
+def _asks_for_workloads(question: Question, wanted: list[str]) -> bool:
+    """Return whether workloads are asked for by what they have or lack: "which workloads have no PDB"."""
+    word = next((each for each in question.found if each.sense == "word" and each.name == "workloads"), None)
+    first = next((each for each in question.found if each.sense == "kind" and each.name in wanted), None)
+    if word is None or first is None or first.name in (*WORKLOAD_KINDS, "Pod") or word.last > first.first:
+        return False
+    return not _HAVING.isdisjoint(question.words[word.last + 1 : first.first])
 
 
 def _joined(question: Question, wanted: list[str]) -> tuple[str, ...]:
@@ -182,9 +194,12 @@ def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
         refs = {ref for each in meant for ref in (*identity(asked.state, each), *_attached(asked.state, each))}
         if not of_pods:
             refs |= {one.ref for one in connections(asked.state, meant).values() if one.hops <= 1}
-        one = _one_of(f"{'on' if first.kind == 'Node' and negated else 'of'} {first.ref}", refs, negated=negated)
+        names = " and ".join(str(each.ref) for each in meant if each.kind == first.kind)
+        one = _one_of(f"{'on' if first.kind == 'Node' and negated else 'of'} {names}", refs, negated=negated)
         group = "owner" if first.kind in (*WORKLOAD_KINDS, "ReplicaSet", "Pod") else first.kind
         (found if negated else alike.setdefault(group, [])).append(one)
+    if any(len(each) > 1 for each in alike.values()):
+        asked.ledger.take("concept", "either")
     return either(asked, [*found, *map(any_of, alike.values())])
 
 

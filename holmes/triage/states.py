@@ -12,6 +12,7 @@ from holmes.kubernetes.kinds import SCALED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
 
 
@@ -37,8 +38,18 @@ def _custom_test(kind: str, name: str) -> Callable[[ClusterObject], bool] | None
 
 
 def restarts(pod: ClusterObject) -> int:
-    """Return the number of restarts of all containers of a pod."""
-    return sum(integer(one, "restartCount") for one in pod.children("status", "containerStatuses"))
+    """Return the number of restarts of a pod as kubectl counts them.
+
+    Sidecars count. Other init containers count until all of them have succeeded.
+    """
+    first = [one for one in containers_of(pod) if one.kind == "init"]
+    starts = any(not one.sidecar and not _succeeded(one) for one in first)
+    own = sum(integer(one, "restartCount") for one in pod.children("status", "containerStatuses"))
+    return own + sum(one.restarts for one in first if one.sidecar or starts)
+
+
+def _succeeded(container: Container) -> bool:
+    return bool(container.terminated) and not integer(container.terminated, "exitCode")
 
 
 def _waits(*reasons: str) -> Callable[[ClusterObject], bool]:
@@ -167,5 +178,6 @@ _STATES: Final[dict[tuple[str, str], Callable[[ClusterObject], bool]]] = {
     ("PersistentVolumeClaim", "pending"): _phase("Pending"),
     ("PersistentVolume", "bound"): _phase("Bound"),
     ("PersistentVolume", "unbound"): lambda volume: volume.text("status", "phase") != "Bound",
+    ("Service", "headless"): lambda service: service.text("spec", "clusterIP") == "None",
     ("Namespace", "terminating"): _phase("Terminating"),
 }

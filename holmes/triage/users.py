@@ -60,7 +60,7 @@ def _of_service(state: ClusterState, used: ClusterObject) -> Iterator[User]:
     for failure in failures(state).get(used.ref, ()):
         yield User(object=failure.consumer, how=f"its log names {used.name}")
     for ingress in state.of("Ingress", used.namespace):
-        if used.name in _backends(ingress):
+        if used.name in backends_of(ingress):
             yield User(object=ingress, how="backend")
 
 
@@ -103,6 +103,13 @@ def _of_claim(state: ClusterState, used: ClusterObject) -> Iterator[User]:
             yield User(object=state.workload_of(pod), how=f"a volume of {pod.ref}")
 
 
+def _of_pod_specs(state: ClusterState, used: ClusterObject) -> Iterator[User]:
+    """Yield the workloads whose pods refer to an object that their template does not name, for example a token."""
+    for pod in state.of("Pod", used.namespace):
+        if any((each.kind, each.name) == (used.kind, used.name) for each in references_of(child(pod.body, "spec"))):
+            yield User(object=state.workload_of(pod), how=f"a volume of {pod.ref}")
+
+
 def _of_secret(state: ClusterState, used: ClusterObject) -> Iterator[User]:
     for ingress in state.of("Ingress", used.namespace):
         if any(text(each, "secretName") == used.name for each in ingress.children("spec", "tls")):
@@ -124,7 +131,8 @@ def _templates(state: ClusterState, used: ClusterObject) -> Iterator[User]:
             yield User(object=workload, how="the default ServiceAccount")
 
 
-def _backends(ingress: ClusterObject) -> set[str]:
+def backends_of(ingress: ClusterObject) -> set[str]:
+    """Return the names of the Services that an Ingress leads to."""
     names = {ingress.text("spec", "defaultBackend", "service", "name")}
     for rule in ingress.children("spec", "rules"):
         names |= {text(path, "backend", "service", "name") for path in children(rule, "http", "paths")}
@@ -148,7 +156,8 @@ _FINDERS: Final[Mapping[str, tuple[Callable[[ClusterState, ClusterObject], Itera
     **dict.fromkeys((*WORKLOADS, "Pod"), (_of_pods,)),
     **dict.fromkeys(("ServiceAccount", "Role", "ClusterRole"), (_of_access,)),
     **dict.fromkeys(("StorageClass", "PersistentVolume"), (_of_storage,)),
-    "Secret": (_of_secret,),
+    "ConfigMap": (_of_pod_specs,),
+    "Secret": (_of_secret, _of_pod_specs),
     "PersistentVolumeClaim": (_of_claim,),
 }
 """For each kind, the functions that find users other than pod templates and autoscalers."""

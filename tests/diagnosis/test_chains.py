@@ -30,9 +30,7 @@ _AGO: Final = 1800
 @pytest.mark.parametrize(("theme", "case"), CASES, ids=[f"{theme}: {each['case']}" for theme, each in CASES])
 def test_the_cause_behind_a_cause_is_the_only_incident(theme: str, case: Mapping[str, Any]) -> None:
     assert case.keys() <= _KNOWN, f"{theme}: unknown keys {case.keys() - _KNOWN}"
-    made = [each for raw in case.get("made", ()) for each in _workload(raw)]
-    nodes = [_node(name) for name in case.get("nodes", ["node-1"])]
-    state = state_of({**case, "objects": [*nodes, *made, *case.get("objects", ())]})
+    state = state_of(cluster_of_chain(case))
 
     found = incidents_of(run_rules(all_rules(), state).findings, state)
 
@@ -43,6 +41,13 @@ def test_the_cause_behind_a_cause_is_the_only_incident(theme: str, case: Mapping
         assert words in causes
     for words in case.get("never_says", ()):
         assert words not in causes
+
+
+def cluster_of_chain(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the compact cluster of a case, with its nodes and workloads."""
+    made = [each for raw in case.get("made", ()) for each in _workload(raw)]
+    nodes = [_node(name) for name in case.get("nodes", ["node-1"])]
+    return {**case, "objects": [*nodes, *made, *case.get("objects", ())]}
 
 
 def _node(name: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from holmes.app.requests import AskRequest, RunParts
 from holmes.settings.load import load_settings
 from holmes.snapshot.server.serving import serve_snapshot
 from holmes.values.events import AgentEvent, AnswerFinished, RunFailed
+from holmes.values.messages import Message
 from holmes.values.model import ChatModel
 from holmes.values.stats import RequestStats
 from holmes.values.verdicts import Verdict
@@ -81,11 +82,15 @@ async def opened(incident: RecordedIncident, settings: PlaySettings) -> AsyncIte
 async def play(
     investigator: Investigator, incident: RecordedIncident, model: Callable[[], ChatModel] | None = None
 ) -> Play:
-    """Ask the question of `incident`. `model` replaces the configured model, but not its fallback."""
+    """Ask the questions of `incident`. `model` replaces the configured model, but not its fallback."""
     parts = RunParts(wrap_model=_instead(model)) if model is not None else None
     started = time.monotonic()
-    request = AskRequest(question=incident.question)
-    events = tuple([event async for event in investigator.ask(request, parts)])
+    conversation: tuple[Message, ...] = ()
+    events: tuple[AgentEvent, ...] = ()
+    for question in (*incident.earlier, incident.question):
+        request = AskRequest(question=question, conversation=conversation)
+        events = tuple([event async for event in investigator.ask(request, parts)])
+        conversation = events[-1].messages if isinstance(events[-1], AnswerFinished) else conversation
     return judged(incident, events, time.monotonic() - started)
 
 

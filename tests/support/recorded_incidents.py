@@ -15,6 +15,9 @@ from fnmatch import translate
 from pathlib import Path
 from typing import Any, Final
 
+from holmes.assets import demo_recording
+from holmes.investigations.alerts.wording import alert_question
+from holmes.investigations.records.values import Alert
 from holmes.kubernetes.fields import child, children, text
 from holmes.kubernetes.kinds import EVENT, KINDS
 from holmes.snapshot.assembly import Assembly, assemble, guessed_kind
@@ -24,7 +27,7 @@ from holmes.values.verdicts import VerdictKind
 from tests.diagnosis.row_cases import NOW, bodies_of, event_bodies_of, log_texts_of
 from tests.diagnosis.scenarios.model import HARD, Places, Scenario, Target, load_scenarios, replace_placeholders
 from tests.diagnosis.scenarios.recording import PLACES, RECORDINGS, recorded_names, unpack
-from tests.triage.corpus.loading import DEMO, Case, Corpus, Half, cluster_of, read_corpus
+from tests.triage.corpus.loading import ALERT_ANNOTATIONS, CORPORA, DEMO, Case, Corpus, Half, cluster_of, read_corpus
 
 _TIMED: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z(?: |$)")
 _VERSIONS: Final = {(kind.name, kind.group): kind.group_version for kind in (*KINDS, EVENT)}
@@ -42,7 +45,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedIncident:
-    """`verdicts` are right, and with `cause_found` one of `causes`. `source` is a scenario or a case of a corpus."""
+    """`verdicts` are right, and with `cause_found` one of `causes`. `source` is a scenario or a case of a corpus.
+
+    `earlier` are questions that are asked before, in the same conversation.
+    """
 
     id: str
     question: str
@@ -51,15 +57,18 @@ class RecordedIncident:
     causes: tuple[Cause, ...]
     source: Scenario | Case = field(repr=False)
     recordings: Path = RECORDINGS
+    earlier: tuple[str, ...] = ()
 
     @property
     def plain(self) -> bool:
         """Whether only the right cause is a right answer."""
         return self.verdicts == ("cause_found",)
 
-    def recording(self, folder: Path) -> Recording:
-        """Return the recording. Its files are written into `folder`, which must be empty."""
+    def recording(self, folder: Path) -> Recording | Path:
+        """Return the recording, or its folder. Its files are written into `folder`, which must be empty."""
         if isinstance(self.source, Case):
+            if self.source.cluster == DEMO:
+                return demo_recording()
             return recording_of(cluster_of(self.source), folder)
         unpack(self.source.name, folder, self.recordings)
         return load_recording(folder)
@@ -90,6 +99,12 @@ def case_incidents(half: Half, corpus: Corpus = "classes") -> tuple[RecordedInci
         for each in read_corpus(half, corpus)
         if each.question and not each.alert and not each.earlier and each.cluster != DEMO
     )
+
+
+def other_incidents(half: Half) -> tuple[RecordedIncident, ...]:
+    """The cases of all corpora that `case_incidents` leaves out: alerts, follow-ups and the demo cluster."""
+    cases = [each for corpus in CORPORA for each in read_corpus(half, corpus)]
+    return tuple(incident_of(each) for each in cases if each.alert or each.earlier or each.cluster == DEMO)
 
 
 def _of_scenario(scenario: Scenario, recordings: Path) -> RecordedIncident:
@@ -132,12 +147,20 @@ def incident_of(case: Case) -> RecordedIncident:
     names = tuple(re.escape(each.rpartition(" ")[2].rpartition("/")[2]) for each in expected.culprits)
     return RecordedIncident(
         id=case.id,
-        question=case.question,
+        question=_alert_text(case.alert) if case.alert else case.question,
         namespace=case.namespace,
         verdicts=expected.verdicts,
         causes=(Cause(culprits=names, says=expected.says),),
         source=case,
+        earlier=case.earlier,
     )
+
+
+def _alert_text(alert: Mapping[str, str]) -> str:
+    """The question about an alert, as an investigation of the server asks it."""
+    notes = {name: value for name, value in alert.items() if name in ALERT_ANNOTATIONS}
+    labels = {name: value for name, value in alert.items() if name not in notes}
+    return alert_question([Alert(fingerprint="recorded", status="firing", labels=labels, annotations=notes)])
 
 
 def recording_of(cluster: Mapping[str, Any], folder: Path) -> Recording:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.fixes import instruction
-from holmes.diagnosis.facts.templates import workloads_behind
+from holmes.diagnosis.facts.templates import template_of, workloads_behind
 from holmes.diagnosis.facts.typos import hint
 from holmes.kubernetes.cluster_state import once_per_state
 from holmes.kubernetes.fields import (
@@ -20,6 +20,7 @@ from holmes.kubernetes.fields import (
     matches_selector,
     moment,
     text,
+    text_map,
     texts,
 )
 from holmes.values.expressions import expression
@@ -77,10 +78,15 @@ class Webhook:
     @property
     def changes_new_pods(self) -> bool:
         """Whether the API server calls the webhook to change pods that are created."""
+        return self.changes_new("", "pods")
+
+    def changes_new(self, group: str, resource: str) -> bool:
+        """Return whether the API server calls the webhook to change new objects of a namespaced resource."""
         return self.configuration.kind == "MutatingWebhookConfiguration" and any(
             {"CREATE", "*"} & {*texts(rule, "operations")}
-            and {"", "*"} & _listed(rule, "apiGroups")
-            and {"pods", "*", "*/*"} & {*texts(rule, "resources")}
+            and {group, "*"} & _listed(rule, "apiGroups")
+            and {resource, "*", "*/*"} & {*texts(rule, "resources")}
+            and text(rule, "scope") in {"", "*", "Namespaced"}
             for rule in children(self.body, "rules")
         )
 
@@ -243,7 +249,7 @@ class Refusal:
     @property
     def what(self) -> str:
         """The object that the API server did not create."""
-        claim = "persistentvolumeclaims" in self.message
+        claim = "persistentvolumeclaims" in self.message or self.message.startswith("create Claim ")
         return "claim" if claim else "Job" if self.maker.kind == "CronJob" else "pod"
 
     @property
@@ -340,11 +346,47 @@ def _ready_pods(workload: ClusterObject) -> int:
 def slow_webhooks(state: ClusterState, refusal: Refusal) -> tuple[Webhook, ...]:
     """Return the webhooks that may together take longer than the request of a refusal, the most patient first.
 
-    Webhooks that change a pod are called one after another. Empty if the request did not time out.
+    Webhooks that change a new object are called one after another. Empty if the request did not time out, or if a
+    request also times out for which too few webhooks are called: the API server is slow then.
     """
-    space = state.get("Namespace", "", refusal.maker.namespace)
-    if space is None or not _TIMED_OUT.search(refusal.message):
+    called = _called_late(state)
+    enough = (
+        len(each) > 1 and sum(one.timeout_seconds for one in each) >= _REQUEST_SECONDS for each in called.values()
+    )
+    if refusal.maker.ref not in called or not all(enough):
         return ()
-    called = [each for each in webhooks(state) if each.changes_new_pods and each.covers_namespace(space)]
-    enough = len(called) > 1 and sum(each.timeout_seconds for each in called) >= _REQUEST_SECONDS
-    return tuple(sorted(called, key=lambda each: -each.timeout_seconds)) if enough else ()
+    return tuple(sorted(called[refusal.maker.ref], key=lambda each: -each.timeout_seconds))
+
+
+@once_per_state
+def _called_late(state: ClusterState) -> dict[ObjectRef, tuple[Webhook, ...]]:
+    """Return the webhooks called for each request that timed out, by its maker. The result is cached for each state."""
+    late = (each for each in refusals(state) if _TIMED_OUT.search(each.message))
+    return {each.maker.ref: tuple(_called(state, each)) for each in late}
+
+
+_RESOURCES: Final = {"pod": ("", "pods"), "Job": ("batch", "jobs"), "claim": ("", "persistentvolumeclaims")}
+
+
+def _called(state: ClusterState, refusal: Refusal) -> Iterator[Webhook]:
+    """Yield the webhooks that the API server surely calls for the refused request, since before the first refusal."""
+    space = state.get("Namespace", "", refusal.maker.namespace)
+    for each in webhooks(state) if space is not None else ():
+        asked = each.changes_new(*_RESOURCES[refusal.what]) and each.configuration.created <= refusal.since
+        if asked and space is not None and each.covers_namespace(space) and _selects(each, refusal):
+            yield each
+
+
+def _selects(webhook: Webhook, refusal: Refusal) -> bool:
+    """Return whether the webhook is called for the refused object, according to the labels of its template.
+
+    The labels of a claim and the result of a condition are not known.
+    """
+    selector = child(webhook.body, "objectSelector")
+    if children(webhook.body, "matchConditions") or (selector and refusal.what == "claim"):
+        return False
+    if refusal.what == "Job":
+        labels = text_map(refusal.maker.body, "spec", "jobTemplate", "metadata", "labels")
+    else:
+        labels = template_of(refusal.maker).labels
+    return matches_selector(selector, labels)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NO: Final = frozenset({"", "false", "no", "disabled", "off"})
 _ABSENT: Final = expression(r"(?i)\bno such (?:file|directory)|\bnot found\b|\bdoes(?: not|n't) exist\b|\bENOENT\b")
-_REFUSED: Final = expression(r"(?i)\bconnection refused\b|\bECONNREFUSED\b|\brefused to connect\b")
+_REFUSED: Final = expression(r"(?i)\bconnection refused\b(?! because)|\bECONNREFUSED\b|\brefused to connect\b")
 _LOCAL_PORT: Final = expression(
     r"(?<![\w.:-])(localhost|\[[0-9a-fA-F:]{2,39}\]|\d{1,3}(?:\.\d{1,3}){3})(:\d{2,5})(?![\w.:]\d|\d)"
 )

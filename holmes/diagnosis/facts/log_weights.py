@@ -22,11 +22,12 @@ Weight: TypeAlias = Literal["kind", "error", "status", "warning", "none"]
 
 _SERVER_ERROR: Final = expression(
     r"(?i)\b(?:(?:origin|downstream|upstream|http|response)_?)?(?:status|(?<=_)code)(?:_?code)?[\"']?\s?[=:]\s?[\"']?5\d\d\b"
+    r"(?![^{}]*\} 0$| percentage)"
     r"|\bHTTP/\d(?:\.\d)?\"? 5\d\d\b"
     r"|\b(?:answer(?:ed|ing)|repl(?:ied|ying)|return(?:ed|s|ing)|got|respond(?:ed|s|ing)?)(?: with| HTTP){0,2} 5\d\d\b"
     r"|\b(?:Sent|Completed) 5\d\d\b"
     r"|-> 5\d\d\b|(?:GET|POST|PUT|DELETE|PATCH|HEAD) [^\s\"]{1,300}:? 5\d\d\b|https?://[^\s\"]{1,300}: 5\d\d\b"
-    r"|\b5\d\d (?:Bad Gateway|Service Unavailable|Gateway Time|Internal Server)"
+    r"|(?<!after )\b5\d\d (?:Bad Gateway|Service Unavailable|Gateway Time|Internal Server)"
     r"|(?:^|\s)5\d\d (?:GET|POST|PUT|DELETE|PATCH) /"
 )
 _REFUSAL: Final = expression(r"4\d\d\|")

@@ -29,7 +29,7 @@ _KINDS: Final[tuple[tuple[ContainerKind, str, str], ...]] = (
     ("main", "containers", "containerStatuses"),
     ("ephemeral", "ephemeralContainers", "ephemeralContainerStatuses"),
 )
-SAYS_NOTHING: Final = expression(r"(?:Error: \w{1,60}|Back-off pulling image \"[^\"]{1,1000}\")$")
+SAYS_NOTHING: Final = expression(r"^(?:Error: \w{1,60}|Back-off pulling image \"[^\"]{1,1000}\")$")
 """A message of the kubelet that repeats the reason of an event and gives no cause."""
 
 

@@ -58,7 +58,7 @@ _NOT_SCALING: Final = frozenset({"NotTriggerScaleUp", "FailedScaleUp"})
 NODE_GRACES: Final = 15
 """Autoscalers give a new node 15 minutes to join (--max-node-provision-time, and Karpenter's registration)."""
 _JOINING_GRACES: Final = 3
-_RESOURCE: Final = expression(r"insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)*)", re.IGNORECASE)
+_RESOURCE: Final = expression(r"(?<!is )insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,7 +161,9 @@ def node_terms(volume: ClusterObject) -> tuple[tuple[str, tuple[str, ...]], ...]
     )
 
 
-_NO_SPACE: Final = expression(r"no space left on device|\bENOSPC\b|disk quota exceeded", re.IGNORECASE)
+_NO_SPACE: Final = expression(
+    r"no space left on device|(?<!code: ')\bENOSPC\b(?!: system)|disk quota exceeded", re.IGNORECASE
+)
 _FILE: Final = expression(r"(?<![\w/.:])/[\w.@+-]+(?:/[\w.@+-]+)*")
 
 

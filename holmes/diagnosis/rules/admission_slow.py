@@ -26,10 +26,11 @@ _SHOWN = 4
     kinds=("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"),
     needs=("MutatingWebhookConfiguration", "Namespace"),
     reads=("event FailedCreate", "webhooks[].timeoutSeconds", "webhooks[].rules", "webhooks[].namespaceSelector"),
-    explanation="The API server calls the webhooks that change a pod one after another, and the request to create the "
-    "pod ends after its own timeout. Each webhook may respond within its timeoutSeconds while all of them together "
-    "take longer than the request. The webhook with the longest timeoutSeconds is named first: which one is slow "
-    "is shown by the metric apiserver_admission_webhook_admission_duration_seconds. The request can "
+    explanation="The API server calls the webhooks that change a new object one after another, and the request to "
+    "create the object ends after its own timeout. Each webhook may respond within its timeoutSeconds while all of "
+    "them together take longer than the request. Only webhooks that are older than the first refusal count, and whose "
+    "rules and selectors match the object. The webhook with the longest timeoutSeconds is named first: which one is "
+    "slow is shown by the metric apiserver_admission_webhook_admission_duration_seconds. The request can "
     "also time out for another reason, such as a slow etcd. The severity is warning while pods of the workload are "
     "ready.",
 )
@@ -44,8 +45,8 @@ def webhooks_take_too_long(state: ClusterState) -> Iterator[Fault]:
             subject=refusal.maker.ref,
             culprit=first.ref,
             severity=refusal.severity,
-            cause=f"The request to create a pod of {refusal.workload.ref} timed out; the {len(found)} webhooks that "
-            "the API server calls for it, one after another, "
+            cause=f"The request to create a {refusal.what} of {refusal.workload.ref} timed out; "
+            f"the {len(found)} webhooks that the API server calls for it, one after another, "
             f"may take {sum(each.timeout_seconds for each in found)} s: {seconds}",
             evidence=(refusal.proof, *(_timeout(each) for each in found[:_SHOWN])),
             next_check="kubectl get mutatingwebhookconfigurations",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.access_review import denials_in, reason_of, role_of
 from holmes.diagnosis.facts.admission import QUOTA
-from holmes.diagnosis.facts.chaos import action_of, kraken_image, kraken_runs, targets_of
+from holmes.diagnosis.facts.chaos import action_of, explains, is_over, kraken_image, kraken_runs, targets_of
 from holmes.diagnosis.facts.custom_health import Trouble
 from holmes.diagnosis.facts.custom_links import made_by, named_in
 from holmes.diagnosis.facts.custom_reasons import with_reason
@@ -24,7 +24,6 @@ from holmes.diagnosis.facts.custom_resources import (
 from holmes.diagnosis.facts.custom_table import row_of
 from holmes.diagnosis.facts.custom_words import SAYS_WHY, gist, specificity
 from holmes.diagnosis.facts.fixes import corrected, provided
-from holmes.diagnosis.facts.pods import is_sick
 from holmes.diagnosis.facts.producers import controllers_of, producers_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
@@ -91,7 +90,8 @@ def delivery(state: ClusterState) -> Iterator[Fault]:
     reads=("spec.suspend", "spec.paused", "metadata.annotations", "status.conditions", "status.phase"),
     explanation="Operators do not process suspended and paused objects, so changes have no effect and their "
     "faults are not repaired. Chaos experiments, and runs of Kraken, make other objects fail on purpose. Both are "
-    "information and not faults.",
+    "information and not faults. An experiment is the cause of the faults of a workload only if it selects its pods, "
+    "began shortly before the faults, and makes faults of this kind.",
 )
 def intended(state: ClusterState) -> Iterator[Fault]:
     for each in state.custom_resources:
@@ -104,11 +104,14 @@ def intended(state: ClusterState) -> Iterator[Fault]:
 
 
 def _disturbed(state: ClusterState, experiment: ClusterObject, proof: tuple[Evidence, ...]) -> Iterator[Fault]:
-    """Report the workloads that a running chaos experiment disturbs. A run of Kraken is that of its Job."""
+    """Report the workloads that a running chaos experiment disturbs. A run of Kraken is that of its Job.
+
+    This is information unless the experiment explains the faults of the workload.
+    """
     culprit = state.workload_of(experiment).ref if experiment.kind == "Pod" else experiment.ref
-    for ref in targets_of(state, experiment):
+    for ref in targets_of(state, experiment) if not is_over(state, experiment) else ():
         workload = state.find(ref)
-        sick = workload is not None and is_sick(state, workload)
+        sick = workload is not None and explains(state, experiment, workload)
         action = action_of(experiment)
         yield Fault(
             subject=ref,

@@ -169,7 +169,8 @@ _REASONS: Final = frozenset(
 _ANSWER: Final = expression(r"\b40[13] [A-Z][a-z]+\b")
 """The status with which a registry denies access."""
 _REJECTED: Final = expression(
-    r"(?i)\bexpired\b|\b401\b|\bunauthorized\b|authentication required|no basic auth|invalid (?:token|credentials)"
+    r"(?i)(?<!certificate has )(?<!out )(?<![\w.=-])(?:expired|401|unauthorized)(?![\w-]|\.\w)|authentication required"
+    r"|no basic auth|invalid (?:token|credentials)"
 )
 """Answers of a registry that rejects the credentials themselves."""
 _WITHOUT: Final = "Image cannot be pulled: the pull secret is missing"

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 _BROKEN: Final = frozenset({"refused", "timeout"})
 _NO_ANSWER: Final = expression(
-    r"(?i)time[d-]? ?out|refused|no route to host|unreachable|deadline exceeded|ETIMEDOUT|EHOSTUNREACH|ECONNREFUSED"
+    r"(?i)(?<![^\W_])(?<![./?&=-])(?:time[d-]? ?out|(?<!login )(?<!access_)refused(?! (?:because|for)\b)|unreachable)"
+    r"(?![\w=-]|\.\w|\":|: 0)"
+    r"|(?:timeout|refused)(?:error|exception)|(?:\bconnect|\bread|client\.)timeout\b|hostunreachable|no route to host"
+    r"|deadline exceeded|ETIMEDOUT|EHOSTUNREACH|ECONNREFUSED"
 )
 _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _CONTROLLER: Final = "endpointslice-controller.k8s.io"

@@ -41,7 +41,8 @@ _STALE: Final = expression(r"storageclass\S* \S+ not found", re.IGNORECASE)
 _CLASS_AT_FAULT: Final = expression(r"invalid|unknown|unsupported|parameter|no such (?:pool|type)", re.IGNORECASE)
 _MODE_AT_FAULT: Final = expression(r"access ?modes?\b|volume capabilit|\b(?:MULTI|SINGLE)_NODE_\w+", re.IGNORECASE)
 _SIZE_AT_FAULT: Final = expression(
-    r"\b(?:size|capacity|bytes?|\d+[KMGT]i?)\b.{0,60}?\b(?:less|smaller|lower|greater|larger|bigger) than\b",
+    r"\b(?:size|capacity|bytes?|\d+[KMGT]i?)\b(?!\": certificate).{0,60}?"
+    r"\b(?:less|smaller|lower|greater|larger|bigger) than\b(?!.*\bdisk is full)",
     re.IGNORECASE,
 )
 """Refusals of what the claim asks for, not of what its class sets."""

@@ -56,11 +56,16 @@ class Scores:
     mistakes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
 
+def files(part: Part) -> list[Path]:
+    """Return the files of one part of the corpus, one for each component."""
+    return sorted((_HERE / part).glob("*.yaml"))
+
+
 @cache
 def records(part: Part) -> tuple[Record, ...]:
     """Return all records of one part of the corpus."""
     found: list[Record] = []
-    for path in sorted((_HERE / part).glob("*.yaml")):
+    for path in files(part):
         written = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
         for each in written["lines"]:
             classes = each["class"] if isinstance(each["class"], list) else [each["class"]]

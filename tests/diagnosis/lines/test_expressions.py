@@ -1,75 +1,77 @@
-"""Every expression of the rules over event and log text finds its texts, and none of its near misses."""
+"""Every expression over event and log text finds its texts, none of its near misses, and no record of other classes.
+
+`pytest -s` prints the counts of both parts.
+"""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-import re
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
-import yaml
 
 from holmes import triage
-from holmes.diagnosis import facts, rules
-from holmes.values.expressions import LazyExpression
+from tests.diagnosis.lines.corpus import records
+from tests.diagnosis.lines.expressions import (
+    ALL,
+    ENTRIES,
+    OF_ANSWERS,
+    OF_QUESTIONS,
+    PROPERTIES,
+    SETTINGS,
+    count,
+    listing,
+    matches,
+    strangers,
+)
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-TABLE: Final = yaml.safe_load((Path(__file__).parent / "expressions.yaml").read_text())
-BY_CORPUS: Final = {"line_kinds", "line_patterns", "logs"}
-BY_FIELDS: Final = {"custom_health", "custom_links", "custom_reasons"}
-"""Modules whose expressions read fields of custom resources, not text."""
-OF_ANSWERS: Final = (
-    "log_calls", "log_feeds", "log_floods", "log_following", "log_policies", "log_queues", "recent_changes",
-)  # fmt: skip
-"""Modules of the answers whose expressions decide who is at fault by the text of a log line."""
-BY_ROWS: Final = ("edges._KINDS", "pods_images._COMPILED", "unscheduled._REASONS", "admission._KNOWN")
-"""Ordered alternatives. The first that matches decides, so the rows of tests/diagnosis/rows test them."""
-
-
-def _expressions(value: object, path: str) -> Iterator[tuple[str, re.Pattern[str]]]:
-    if isinstance(value, (re.Pattern, LazyExpression)):
-        yield path, re.compile(value.pattern, value.flags)
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _expressions(each, f"{path}[{key}]")
-    elif isinstance(value, tuple):
-        for index, each in enumerate(value):
-            yield from _expressions(each, f"{path}[{index}]")
-
-
-def _modules() -> Iterator[tuple[str, str]]:
-    for package in (facts, rules):
-        for module in pkgutil.iter_modules(package.__path__):
-            if module.name not in BY_CORPUS | BY_FIELDS:
-                yield package.__name__, module.name
-    yield from ((triage.__name__, name) for name in OF_ANSWERS)
-
-
-def _all() -> dict[str, re.Pattern[str]]:
-    found: dict[str, re.Pattern[str]] = {}
-    for package, module in _modules():
-        for name, value in vars(importlib.import_module(f"{package}.{module}")).items():
-            for path, expression in _expressions(value, f"{module}.{name}"):
-                if expression not in found.values() and not path.startswith(BY_ROWS):
-                    found[path] = expression
-    return found
-
-
-ALL: Final = _all()
+FEWEST: Final = 5
+MOST_STRANGERS: Final = 45
+"""Records of the blind part that may be matched by an expression of another class."""
+NAMED: Final = sorted(name for name, entry in ENTRIES.items() if entry.tells is None)
 
 
 def test_every_expression_is_in_the_table() -> None:
-    assert sorted(ALL) == sorted({*TABLE["expressions"], *TABLE["settings"]})
+    assert sorted(ALL) == sorted({*ENTRIES, *SETTINGS})
 
 
-@pytest.mark.parametrize("name", sorted(TABLE["expressions"]))
+def test_every_module_that_reads_logs_is_in_a_list() -> None:
+    modules = {path.stem for path in Path(str(triage.__file__)).parent.glob("log_*.py")}
+    assert modules - {*OF_ANSWERS, *OF_QUESTIONS} == set()
+
+
+@pytest.mark.parametrize("name", sorted(ENTRIES))
 def test_an_expression_finds_its_texts_and_no_near_miss(name: str) -> None:
-    entry, expression = TABLE["expressions"][name], ALL[name]
-    assert len(entry["find"]) >= 5
-    assert len(entry["miss"]) >= 5
-    assert [text for text in entry["find"] if not expression.search(text)] == []
-    assert [text for text in entry["miss"] if expression.search(text)] == []
+    entry, expression = ENTRIES[name], ALL[name]
+    assert len(set(entry.find)) >= FEWEST
+    assert len(set(entry.miss)) >= FEWEST
+    assert [text for text in entry.find if not expression.search(text)] == []
+    assert [text for text in entry.miss if expression.search(text)] == []
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_an_expression_matches_no_record_of_another_class(name: str) -> None:
+    assert [f"{record.component}: {record.text}" for record in strangers(name, "development")] == []
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_classes_of_an_expression_are_classes_of_the_corpus_that_it_matches(name: str) -> None:
+    found = {each for record in matches(name, "development") for each in record.classes}
+    known = {each for record in records("development") for each in record.classes} - {"none"}
+    assert ENTRIES[name].classes <= known
+    assert not found or ENTRIES[name].classes <= found
+
+
+def test_an_expression_without_classes_tells_a_known_property() -> None:
+    told = {entry.tells for entry in ENTRIES.values() if entry.tells is not None}
+    assert told == set(PROPERTIES)
+    assert [name for name, entry in ENTRIES.items() if entry.tells and (entry.classes or entry.after)] == []
+
+
+def test_the_blind_part_stays_below_its_ceiling() -> None:
+    sys.stdout.write(listing("development"))
+    sys.stdout.write(listing("blind"))
+    found, foreign = count("blind")
+    assert found >= 100
+    assert foreign <= MOST_STRANGERS

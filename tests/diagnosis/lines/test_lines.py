@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from holmes.diagnosis.facts.line_kinds import alternatives, expressions, kind_of, kinds_of, may_report_trouble
 from holmes.diagnosis.facts.line_patterns import LINE_PATTERNS
 from holmes.diagnosis.facts.logs import LastWords, signatures_of
-from tests.diagnosis.lines.corpus import Part, records, scores, table
+from tests.diagnosis.lines.corpus import Part, files, records, scores, table
 
 KINDS: Final = tuple(LINE_PATTERNS)
 COMPILED: Final = {
     kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, patterns in LINE_PATTERNS.items()
 }  # fmt: skip
+NEAR_MISSES: Final[dict[str, list[str]]] = {
+    kind.replace("_", " "): texts
+    for kind, texts in yaml.safe_load((Path(__file__).parent / "near_misses.yaml").read_text()).items()
+}
 FEWEST: Final = 5
+LINES_OF_COMPONENT: Final = 100
 BLIND_PRECISION: Final = 0.93
 BLIND_RECALL: Final = 0.84
 PARTS: Final[tuple[Part, ...]] = ("development", "blind")
@@ -38,7 +45,8 @@ def test_the_blind_part_stays_above_its_floors() -> None:
 
 
 def test_each_component_has_its_records() -> None:
-    fewest_of: dict[Part, int] = {"development": 70, "blind": 30}
+    fewest_of: dict[Part, int] = {"development": 70, "blind": LINES_OF_COMPONENT // 3 + 1}
+    assert sum(fewest_of.values()) >= LINES_OF_COMPONENT
     for part, fewest in fewest_of.items():
         counts = scores(part).by_component
         assert len(counts) == 29
@@ -46,6 +54,13 @@ def test_each_component_has_its_records() -> None:
             mine = [record for record in records(part) if record.component == component]
             assert len(mine) >= fewest
             assert sum(record.is_near_miss for record in mine) * 5 >= len(mine) * 2
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_file_says_how_it_was_made(part: Part) -> None:
+    made = [yaml.load(path.read_text(), Loader=yaml.CSafeLoader).get("made", "") for path in files(part)]
+    assert len(made) == 29
+    assert all(words.startswith(("made by running", "the ", "about ", "composed from")) for words in made)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -56,6 +71,13 @@ def test_each_expression_finds_its_records(kind: str) -> None:
     assert sum(pattern.search(record.text) is not None for record in of_kind) >= FEWEST
     others = [record for record in records("development") if kind not in record.classes]
     assert [record.text for record in others if kind_of(record.text) == kind] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_expression_has_near_misses_that_it_does_not_find(kind: str) -> None:
+    texts = NEAR_MISSES[kind]
+    assert len(set(texts)) >= FEWEST
+    assert [text for text in texts if kind_of(text) == kind] == []
 
 
 def test_an_expression_never_matches_without_its_word() -> None:

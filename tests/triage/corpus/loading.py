@@ -39,7 +39,7 @@ _EXPECTED: Final = frozenset({"verdict", "culprit", "says", "never_says", "innoc
 _ASKED: Final = frozenset({"id", "title", "class", "language", "question", "namespace", "earlier", "cluster"})
 _ALERT: Final = frozenset({"alert", "labels", "annotations"})
 _METADATA_ONLY: Final = frozenset(kind.name for kind in KINDS if kind.metadata_only)
-_ANNOTATIONS: Final = ("summary", "description", "message")
+ALERT_ANNOTATIONS: Final = ("summary", "description", "message")
 _ANNOTATION_CHARACTERS: Final = 400
 """The annotations that reach a first look, and their length."""
 
@@ -82,7 +82,7 @@ class Case:
     def asked(self) -> str:
         """The question, or the labels of the alert, on one line."""
         if self.alert:
-            return " ".join(f"{name}={value}" for name, value in self.alert.items() if name not in _ANNOTATIONS)
+            return " ".join(f"{name}={value}" for name, value in self.alert.items() if name not in ALERT_ANNOTATIONS)
         place = f" (namespace {self.namespace})" if self.namespace else ""
         return f"{' → '.join((*self.earlier, self.question))}{place}"
 
@@ -136,7 +136,7 @@ def _expected(raw: Mapping[str, Any]) -> Expected:
 def _alert(raw: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the labels and annotations as a conversation gives them to a first look."""
     labels = {name: str(value) for name, value in raw.get("labels", {}).items()}
-    notes = {name: str(value) for name, value in raw.get("annotations", {}).items() if name in _ANNOTATIONS}
+    notes = {name: str(value) for name, value in raw.get("annotations", {}).items() if name in ALERT_ANNOTATIONS}
     return {**labels, **{name: value[:_ANNOTATION_CHARACTERS] for name, value in notes.items()}}
 
 

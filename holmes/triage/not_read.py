@@ -1,0 +1,44 @@
+"""Recognises questions about what no object tells: backups, how full disks are, and what would happen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.values.expressions import expression
+
+if TYPE_CHECKING:
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+
+_BACKUP: Final = expression(r"\bback(?:ed |ing |-)?ups?\b|\bgesichert\b|\bsicherung|\bcopias? de seguridad|\bsauvegard")
+_DISK: Final = r"(?:disks?|volumes?|storage|pvcs?|platte|disco|disque)"
+_FULL: Final = r"(?:full|fills?|filling|voll|llen[oa]|plein\w*)"
+_FILLING: Final = expression(rf"\b{_DISK}\b.{{0,40}}\b{_FULL}\b|\b{_FULL}\b.{{0,20}}\b{_DISK}\b")
+_SUPPOSED: Final = expression(
+    r"\b(?:what (?:happens|would happen|will happen) (?:if|when|to)|was (?:passiert|ware),? (?:wenn|falls)"
+    r"|que (?:pasa|pasaria|ocurre) (?:si|cuando)|que se passe(?:-t-il|rait-il)? (?:si|quand))\b"
+    r"|\bwhat if\b|\b(?:can|could|may|should|safe to|kann|darf|puedo|puede|puis-je|peut-on|if) .{0,20}"
+    r"\b(?:drain|drainen|drainer|entleeren|vaciar|vider)\b"
+    r"|\bcan .{1,40} (?:take|handle|survive) (?:all|the|another|one)\b"
+    r"|\b(?:if|wenn|falls|si) [\w.-]+ (?:(?:is|goes|were) (?:down|gone|away|offline|dead)|dies|fails|crashes"
+    r"|(?:se )?cae|tombe|ausfallt)\b"
+)
+
+
+def not_read(question: Question, subject: Subject, *, of_faults: bool = False) -> str:
+    """Return that what the question is about was not read, or an empty string.
+
+    `of_faults` means that a fault was found, which can be the answer to a question about a full disk or an error.
+    """
+    if question.asks("why"):
+        return ""
+    runs = any(each.kind in ("CronJob", "Job") for each in subject.objects)
+    if _BACKUP.search(question.text) and subject.named and not runs:
+        return "Whether there is a backup of its data was not read."
+    if _SUPPOSED.search(question.text):
+        return "The consequences were not examined."
+    if of_faults:
+        return ""
+    if _FILLING.search(question.text):
+        return "How full its disk is was not read."
+    return "Not all logs were read." if question.asks("logs") and not subject.named else ""

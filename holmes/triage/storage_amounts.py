@@ -1,0 +1,98 @@
+"""Answers questions about the sizes of claims and volumes: each, their sum, their average, and for namespaces."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.resources import amount, written_amount
+from holmes.triage.connections import connections
+from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.grouped_amounts import exact, grouping_of
+from holmes.triage.inventory import number_or_list
+from holmes.triage.log_values import statistic_of
+from holmes.triage.markdown import counted
+from holmes.triage.pods_asked import filtered, not_applied, without_excluded, without_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.triage.asked import Asked
+    from holmes.values.first_look import FirstLook
+
+STORED: Final = ("PersistentVolumeClaim", "PersistentVolume")
+_MOST_NAMES: Final = 4
+
+
+def storage(asked: Asked, extreme: str) -> FirstLook:
+    """Return the sizes of claims and volumes, and their sum."""
+    kind = next((each for each in asked.question.kinds if each in STORED), "PersistentVolumeClaim")
+    found = [each for each in asked.subject.objects if each.kind in STORED]
+    if not found and asked.subject.named:
+        near = connections(asked.state, asked.subject.objects).values()
+        claims = (asked.state.find(one.ref) for one in near if one.ref.kind == "PersistentVolumeClaim")
+        found = [each for each in claims if each is not None]
+    elif not found:
+        found = [each for each in asked.state.of(kind) if _is_stored_in(asked, each)]
+    stored, conditions = filtered(asked, without_excluded(asked, found), (kind,))
+    refused = not_applied(asked)
+    if refused is not None:
+        return refused
+    unbound = sum(each.text("status", "phase") == "Pending" for each in stored)
+    sizes = [(each, each.text("status", "capacity", "storage") or _wanted_size(each)) for each in stored]
+    rows = [(str(each.ref), size or "-", _wanted_size(each) or "-") for each, size in sizes]
+    if not rows:
+        return number_or_list(asked)
+    per = grouping_of(asked, extreme)
+    if per:
+        return _for_namespaces(asked, sizes, extreme, conditions) if per == "namespace" else without_number(asked, per)
+    total = exact(sum((amount(size) for _, size in sizes), Decimal()), "storage")
+    if extreme:
+        rows.sort(key=lambda row: amount(row[1]), reverse=extreme == "maximum")
+    pending = f", of which {unbound} {'is' if unbound == 1 else 'are'} not bound" if unbound and not conditions else ""
+    if statistic_of(asked.question, asked.subject) == "average":
+        average = written_amount(sum((amount(size) for _, size in sizes), Decimal()) / len(sizes), "storage")
+        told = f"{counted(len(rows), kind)} {place_of(asked)}{conditions}{pending}: {average} on average"
+        return fact(asked, f"{told}, {total} together.", table_of(("object", "capacity", "requested"), rows))
+    told = (
+        f"{rows[0][0]}: {rows[0][1]}"
+        if len(rows) == 1 or extreme
+        else f"{counted(len(rows), kind)} {place_of(asked)}{conditions}{pending}: {total} in total"
+    )
+    return fact(asked, f"{told}.", table_of(("object", "capacity", "requested"), rows) if len(rows) > 1 else None)
+
+
+def _for_namespaces(
+    asked: Asked, sizes: Sequence[tuple[ClusterObject, str]], extreme: str, conditions: str
+) -> FirstLook:
+    """Return the sums for each namespace. Those without claims have the least."""
+    sums: dict[str, Decimal] = defaultdict(Decimal)
+    for each, size in sizes:
+        sums[each.namespace or each.text("spec", "claimRef", "namespace") or "no namespace"] += amount(size)
+    spaces = [each.name for each in asked.state.of("Namespace") if asked.subject.holds(each.name)]
+    without = [name for name in spaces if name not in sums]
+    ordered = sorted(sums.items(), key=lambda row: (row[1] if extreme == "minimum" else -row[1], row[0]))
+    table = table_of(("namespace", "storage"), [(name, exact(size, "storage")) for name, size in ordered])
+    place = f"{place_of(asked)}{conditions}"
+    if extreme == "minimum" and without and not conditions:
+        more = f" and {len(without) - _MOST_NAMES} more" if len(without) > _MOST_NAMES else ""
+        lowest = exact(ordered[0][1], "storage")
+        told = f"{', '.join(without[:_MOST_NAMES])}{more} have none; the lowest sum of others is {lowest}"
+        return fact(asked, f"Storage for each namespace {place}: {told}.", table)
+    if extreme:
+        first = ", ".join(name for name, size in ordered if size == ordered[0][1])
+        told = f"The {extreme} of storage {place}, summed for each namespace: namespace {first}"
+        return fact(asked, f"{told}, {exact(ordered[0][1], 'storage')}.", table)
+    return fact(asked, f"Storage {place} for {counted(len(ordered), 'namespace')}.", table)
+
+
+def _is_stored_in(asked: Asked, each: ClusterObject) -> bool:
+    """Return whether a claim, or the claim of a volume, is in the scope of the question."""
+    claimed = each.text("spec", "claimRef", "namespace")
+    return asked.subject.contains(each) if each.namespace else asked.subject.holds(claimed)
+
+
+def _wanted_size(each: ClusterObject) -> str:
+    return each.text("spec", "resources", "requests", "storage") or each.text("spec", "capacity", "storage")
