@@ -19,7 +19,7 @@ _SUPPOSED: Final = expression(
     r"|que (?:pasa|pasaria|ocurre) (?:si|cuando)|que se passe(?:-t-il|rait-il)? (?:si|quand))\b"
     r"|\bwhat if\b|\b(?:can|could|may|should|safe to|kann|darf|puedo|puede|puis-je|peut-on|if) .{0,20}"
     r"\b(?:drain|drainen|drainer|entleeren|vaciar|vider)\b"
-    r"|\bcan .{1,40} (?:take|handle|survive) (?:all|the|another|one)\b"
+    r"|\bsurvives?\b|\bcan .{1,40} (?:take|handle|survive) (?:all|the|another|one)\b"
     r"|\b(?:if|wenn|falls|si) [\w.-]+ (?:(?:is|goes|were) (?:down|gone|away|offline|dead)|dies|fails|crashes"
     r"|(?:se )?cae|tombe|ausfallt)\b"
 )

@@ -17,6 +17,7 @@ from holmes.triage.commands import (
     log_command,
     port_forward,
 )
+from holmes.triage.draining import asks_drain, drain
 from holmes.triage.exposure import asks_exposure, exposure
 from holmes.triage.field_answers import asks_condition, asks_field, condition, field_answer, settings
 from holmes.triage.grammar import asks_who, unknown_parts
@@ -291,6 +292,7 @@ _OF_LINES: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "state", 
 _CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept"))
 _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
+    Plan(fits=asks_drain, answer=drain, takes=_ALL),
     Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL),
     Plan(fits=asks_error_lines, answer=log_answer, takes=_OF_LINES),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,6 +30,9 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("development", "classes"): Score(cases=2149, verdict_right=2082, wholly_right=2064, false=0),
     ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
 }
+CLASSES: Final = ("02", "03", "04", "05", "06", "07", "08", "09", "12", "13", "14", "15", "16", "17", "18", "20")
+"""The numbers of classes with which the names of files begin. Class 1 is about look-alikes only."""
+FEWEST: Final = 5
 ROLLOUT: Final = Case(
     id="example",
     half="development",
@@ -74,6 +78,16 @@ def test_every_case_is_in_a_corpus_with_a_floor_and_has_an_id_of_its_own() -> No
     assert {key for key, cases in corpora.items() if cases} == set(FLOORS)
     ids = Counter(case.id for cases in corpora.values() for case in cases)
     assert [name for name, count in ids.items() if count > 1] == []
+
+
+def test_each_class_has_faults_and_look_alikes() -> None:
+    """Each class of the issue that a cluster can show has at least five faults and five look-alikes of its own."""
+    found = {name: Counter[bool]() for name in CLASSES}
+    for case in (case for half in HALVES for case in read_corpus(half, "classes")):
+        if case.group[:2] in found:
+            found[case.group[:2]]["cause_found" in case.expected.verdicts] += 1
+    sys.stdout.write("".join(f"class {name}: {n[True]} faults, {n[False]} look-alikes\n" for name, n in found.items()))
+    assert [name for name, number in found.items() if min(number[True], number[False]) < FEWEST] == []
 
 
 def _judged(look: FirstLook | None, text: str = "rejected", **expected: tuple[str, ...]) -> Judgement:

@@ -1,0 +1,93 @@
+"""Answers what a drain of a node would do: the pods that it evicts, what blocks it, and what would be lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.kubernetes.fields import matches_selector
+from holmes.kubernetes.kinds import SCALED
+from holmes.triage.facts import fact, table_of
+from holmes.triage.ledger import unread
+from holmes.triage.markdown import counted
+from holmes.triage.states import lives
+from holmes.values.expressions import expression
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
+    from holmes.triage.subjects import Subject
+    from holmes.values.findings import ObjectRef
+    from holmes.values.first_look import FirstLook
+
+_DRAIN: Final = expression(
+    r"\b(?:can|could|may|should|safe|ok|happens?|if|when|before|kann|darf|konnen|passiert|wenn|puedo|puede|podemos|seguro"
+    r"|pasa|si|puis-je|peut-on|risque)\b.{0,40}\b(?:drain\w*|take (?:\S+ )?down|shut (?:\S+ )?down|reboot|entleer\w*"
+    r"|leeren|vaci\w+|drena\w*|vider|neu ?starten|reiniciar|redemarrer)\b"
+)
+_STAYING: Final = frozenset({"DaemonSet", "Node"})
+"""The owners of pods that a drain leaves alone."""
+_MOST_NAMED: Final = 4
+
+
+def asks_drain(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks if a node can be drained, or what its drain would do."""
+    nodes = bool(subject.objects) and all(each.kind == "Node" for each in subject.objects)
+    return nodes and _DRAIN.search(question.text) is not None and not question.asks("why", "trouble", "logs", "when")
+
+
+def drain(asked: Asked) -> FirstLook:
+    """Return what blocks the drain of the named nodes, and what would be lost. Room on other nodes is not examined."""
+    state = asked.state
+    gaps = unread(state, ("Pod", "PodDisruptionBudget"), ())
+    if gaps:
+        return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
+    names = {each.name for each in asked.subject.objects}
+    there = [each for each in state.of("Pod") if each.text("spec", "nodeName") in names and lives(each)]
+    evicted = [each for each in there if each.owner is None or each.owner.kind not in _STAYING]
+    blocked = [f"{budget} allows no disruption of {pod.ref}" for pod in evicted for budget in _budgets(state, pod)]
+    outages = [str(each.ref) for each in _outages(state, evicted)]
+    lost = [f"{pod.ref} {what}" for pod in evicted for what in _losses(pod)]
+    nodes = " and ".join(str(each.ref) for each in asked.subject.objects)
+    first = _shortened(blocked) if blocked else "no PodDisruptionBudget blocks it"
+    summary = f"A drain of {nodes} evicts {counted(len(evicted), 'pod')}; {first}."
+    if outages:
+        summary += f" All running pods of {_shortened(outages)} are there."
+    rows = [(each,) for each in (*blocked, *lost)]
+    notes = (*((f"{_shortened(lost)}.",) if lost else ()), "The room on other nodes was not examined.")
+    return fact(asked, summary, table_of(("consequence",), rows) if len(rows) > _MOST_NAMED else None, notes=notes)
+
+
+def _shortened(found: list[str]) -> str:
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    return f"{', '.join(found[:_MOST_NAMED])}{more}"
+
+
+def _outages(state: ClusterState, evicted: list[ClusterObject]) -> Iterator[ClusterObject]:
+    """Yield the workloads none of whose running pods are elsewhere."""
+    there = {each.ref for each in evicted}
+    for workload in dict.fromkeys(state.workload_of(each) for each in evicted):
+        running = [
+            each for each in state.pods_of(workload) if lives(each) and each.text("status", "phase") == "Running"
+        ]
+        if workload.kind in SCALED and running and there.issuperset(each.ref for each in running):
+            yield workload
+
+
+def _budgets(state: ClusterState, pod: ClusterObject) -> Iterator[ObjectRef]:
+    """Yield the PodDisruptionBudgets that allow no eviction of a pod."""
+    for budget in state.of("PodDisruptionBudget", pod.namespace):
+        selects = matches_selector(budget.child("spec", "selector"), pod.labels)
+        if selects and budget.at("status", "disruptionsAllowed") == 0:
+            yield budget.ref
+
+
+def _losses(pod: ClusterObject) -> Iterator[str]:
+    """Yield what would be lost with a pod."""
+    if pod.owner is None:
+        yield "has no owner, so nothing creates it again"
+    if any("emptyDir" in each for each in pod.children("spec", "volumes")):
+        yield "would lose the content of its emptyDir volumes"
