@@ -93,7 +93,7 @@ def _headline(seen: SeenLook) -> str:
     text = _prose(look.summary.replace(look.culprit, f"`{look.culprit}`", 1) if named else look.summary)
     marker = cite(seen, look.summary) if look.verdict == "cause_found" else ""
     start = f"**{heading}**{severity}: " if heading and not look.summary.startswith(heading) else ""
-    since = f" Since {plain(look.since)}." if look.since and look.since not in look.summary else ""
+    since = f" Known since {plain(look.since)}." if look.since and look.since not in look.summary else ""
     culprit = f" Culprit: {code(look.culprit)}." if look.culprit and look.culprit not in look.summary else ""
     return f"{start}{text}{marker}{culprit}{since}"
 

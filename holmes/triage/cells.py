@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _LONGEST_USUAL: Final = 3
 OPTIONAL: Final = frozenset({"taints", "labels", "selector", "tls", "owner", "time zone"})
 """Columns of what not every object has: "Nodes with taints" are those that have some."""
+_OWNERS: Final = frozenset({"owner", "owners", "team", "contact", "maintainer", "squad", "oncall"})
+"""The last parts of the keys of labels and annotations that name who is responsible."""
 _ROLE: Final = "node-role.kubernetes.io/"
 
 
@@ -139,7 +141,14 @@ def _age(state: ClusterState, each: ClusterObject) -> str:
 
 def _owner(state: ClusterState, each: ClusterObject) -> str:
     owner = state.workload_of(each).ref
-    return str(owner) if owner != each.ref else ""
+    return str(owner) if owner != each.ref else told_owner(each)
+
+
+def told_owner(each: ClusterObject) -> str:
+    """Return the person or team that labels or annotations name, for example `team: money`, or an empty string."""
+    marks = {**each.labels, **each.annotations}
+    found = (f"{key}: {value}" for key, value in marks.items() if key.rpartition("/")[2].lower() in _OWNERS)
+    return ", ".join(found)
 
 
 def _count_of_pods(state: ClusterState, each: ClusterObject) -> str:

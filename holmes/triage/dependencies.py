@@ -10,6 +10,7 @@ from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import children, integer, text
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.causes import look_for_cause
+from holmes.triage.cells import told_owner
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import pod_spec
@@ -145,6 +146,7 @@ def uses(asked: Asked) -> FirstLook:
     if len(asked.subject.named) > 1 and not _WHICH.search(asked.question.text):
         return _between(asked)
     owned = first.kind in ("Pod", "ReplicaSet", "Job") or "Pod" in asked.question.kinds  # "who owns the pod web"
+    owned = owned or bool(told_owner(first))
     if beginnings("owners").search(asked.question.spoken) and owned:
         return _owner(asked, first)
     if _is_routed(asked, first) or "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
@@ -291,6 +293,9 @@ def _by_kind(ref: ObjectRef) -> tuple[bool, ObjectRef]:
 
 def _owner(asked: Asked, owned: ClusterObject) -> FirstLook:
     """Answer which workload an object belongs to."""
+    responsible = told_owner(owned)
+    if responsible and "Pod" not in asked.question.kinds:
+        return fact(asked, f"{owned.ref}: {responsible}.")
     pods = () if owned.kind in ("Pod", "ReplicaSet", "Job") else asked.state.pods_of(owned)[:1]
     owner = asked.state.workload_of(owned)
     if pods:

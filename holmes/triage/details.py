@@ -23,8 +23,9 @@ from holmes.triage.markdown import counted
 from holmes.triage.pods_asked import with_label, without_number
 from holmes.triage.relations import ordinal_of
 from holmes.triage.states import is_ready
+from holmes.triage.tags import asks_to_confirm
 from holmes.triage.users import keys_used
-from holmes.triage.vocabulary import beginnings, word_list
+from holmes.triage.vocabulary import beginnings, folded, word_list
 from holmes.values.expressions import expression
 from holmes.values.fixes import namespace_option, resource_path
 
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 _MOST_TOLD: Final = 4
+_SPREAD: Final = expression(
+    r"\b(?:every|each|all|same|different|more than one|several|both|jede[mnr]|allen|demselben|mehr als einem|cada"
+    r"|todos los|mismo|chaque|tous les|meme|plus d'un) (?:single )?(?:nodes?|knoten|nodos?|noeuds?)\b"
+)
+_RUNS_ON: Final = expression(r"\b(?:runs?|running|lauft|laufen|corren?|tournent?) (?:on|auf|en|sur)\b")
 _SCALE: Final = frozenset({"scale", "scaled", "skalieren", "escalar", "scaler"})
 _CONTENT: Final = expression(
     r"\b(?:what(?:'s| is| does)?|was|que|qu'y a-t-il|qu'est-ce qu'il y a)\b.{0,30}"
@@ -103,6 +109,17 @@ def versions(asked: Asked) -> FirstLook:
     )
 
 
+def asks_spread(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks if workloads run on certain nodes: "on every node", "on the same node"."""
+    runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
+    on_nodes = _SPREAD.search(question.text) is not None
+    named = any(each.kind == "Node" for each in subject.objects) and _RUNS_ON.search(question.text)
+    on_nodes = on_nodes or bool(named)
+    asks = question.words[:1] != () and question.words[0] in word_list("yes or no")
+    asks = asks or asks_to_confirm(folded(question.written))
+    return runs and on_nodes and asks and not question.asks("why", "trouble", "health", "count", "logs", "change_order")
+
+
 def placement(asked: Asked) -> FirstLook:
     """List the nodes on which the pods of the subject run."""
     found = _pods_or_workloads(asked)
@@ -111,9 +128,14 @@ def placement(asked: Asked) -> FirstLook:
         return _addresses(asked)
     rows = [(pod.ref.path, pod.text("spec", "nodeName") or "no node", status_of(pod)) for pod in pods]
     nodes = sorted({row[1] for row in rows})
+    names = " and ".join(dict.fromkeys(str(each.ref) for each in found))
+    place = f"of {names}" if asked.subject.named and len(found) <= _MOST_TOLD else place_of(asked)
+    spread = _SPREAD.search(asked.question.text) is not None
+    others = sorted({each.name for each in asked.state.of("Node")} - set(nodes)) if spread else []
+    beside = f"; none on {', '.join(others[:_MOST_TOLD])}{', …' if len(others) > _MOST_TOLD else ''}" if others else ""
     return fact(
         asked,
-        f"{counted(len(rows), 'pod')} {place_of(asked)} on {', '.join(nodes) or 'no node'}.",
+        f"{counted(len(rows), 'pod')} {place} on {', '.join(nodes) or 'no node'}{beside}.",
         table_of(("pod", "node", "status"), rows),
     )
 

@@ -56,9 +56,9 @@ def drain(asked: Asked) -> FirstLook:
     summary = f"A drain of {nodes} evicts {counted(len(evicted), 'pod')}; {first}."
     if outages:
         summary += f" All running pods of {_shortened(outages)} are there."
-    rows = [(each,) for each in (*blocked, *lost)]
+    rows = [(pod.ref.path, str(state.workload_of(pod).ref)) for pod in evicted]
     notes = (*((f"{_shortened(lost)}.",) if lost else ()), "The room on other nodes was not examined.")
-    return fact(asked, summary, table_of(("consequence",), rows) if len(rows) > _MOST_NAMED else None, notes=notes)
+    return fact(asked, summary, table_of(("evicted pod", "workload"), rows), notes=notes)
 
 
 def _shortened(found: list[str]) -> str:

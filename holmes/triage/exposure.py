@@ -6,11 +6,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.changes import services_selecting
+from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import children, text, texts
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.ledger import unread
-from holmes.triage.log_links import own_services
 from holmes.triage.users import backends_of
 from holmes.values.expressions import expression
 
@@ -33,7 +34,8 @@ _EXPOSED: Final = expression(
     r"|expose[es]?|offentlich|public[ao]s?|publique)\b"
     r"|\b(?:reach\w*|accessible|available|visible|open|erreichbar|zuganglich|accesible\w*|alcanzable|joignable|exposed)\b"
     r".{0,20}\b(?:from|to|von|desde|depuis|de) (?:the )?(?:outside|internet|world|public|aussen|fuera|exterior"
-    r"|l'exterieur)\b|\bvon aussen (?:erreichbar|zuganglich)\b|\bfrom outside\b|\bhow (?:is|are) .{1,40} exposed\b"
+    r"|l'exterieur)\b|\bvon aussen (?:erreichbar|zuganglich)\b|\bfrom outside\b|\bexternally\b|\bexternamente\b"
+    r"|\b(?:which|what|welche[mrn]?|que|quel) node ?port\b|\bhow (?:is|are) .{1,40} exposed\b"
     r"|\b(?:which|what|what's the|was ist die|unter welche[mr]|welche[rn]?|cual es (?:la|el)|que|quel(?:le)?) "
     rf"(?:public |external |externe |publica )?{_HOST}\b"
     rf"|\b(?:{_HOST}|(?:public|external|externe) (?:urls?|ip|address)) (?:of|for|von|fur|de|du)\b"
@@ -71,12 +73,12 @@ def exposure(asked: Asked) -> FirstLook:
 
 def services_of(asked: Asked) -> tuple[ClusterObject, ...]:
     """Return the named Services, and those in front of the named workloads and pods."""
-    refs = dict.fromkeys(
-        ref
-        for each in asked.subject.objects
-        for ref in ((each.ref,) if each.kind == "Service" else own_services(asked.state, each))
-    )
-    return tuple(each for ref in refs if (each := asked.state.find(ref)) is not None)
+    return tuple(dict.fromkeys(one for each in asked.subject.objects for one in _services(asked.state, each)))
+
+
+def _services(state: ClusterState, each: ClusterObject) -> tuple[ClusterObject, ...]:
+    labels = each.labels if each.kind == "Pod" else template_of(each).labels  # also without any pod
+    return (each,) if each.kind == "Service" else services_selecting(state, each.namespace, labels)
 
 
 def ingresses_of(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:

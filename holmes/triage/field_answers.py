@@ -29,7 +29,7 @@ _OUTER_KEYS: Final = frozenset({"spec", "template", "metadata"})
 _MARKS: Final = frozenset({"labels", "annotations"})
 _VARIABLES: Final = word_list("environment words")
 _OTHERWISE: Final = frozenset({
-    "status", "age", "created", "restarts", "node", "namespace", "replicas", "images", "address", "pods", "labels",
+    "status", "age", "created", "restarts", "node", "namespace", "replicas", "images", "address", "pods",
     "secret", "claim", "value", "version", "current", "last run",
 })  # fmt: skip
 """Columns that other answers explain better, and words that are more often names."""
@@ -51,12 +51,13 @@ _LEAST_PARTS: Final = 2
 def asks_field(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for a field of named objects, by a column of lists or by the field's own name."""
     states = not question.words or question.words[0] in _STATING
-    if not subject.named or states or question.asks(*_JUDGING) or question.comparisons:
+    other = question.complains or question.comparisons or question.asks(*_JUDGING)
+    if not subject.named or states or other:
         return False
     led = _words_before_names(question, subject)
     belongs = bool(led) and led[-1] in _OF  # "reclaim policy of the volume data"
     opens = question.words[0] in _ASKING or question.asks("list") or not _ASKING.isdisjoint(question.words[:2])
-    entered = any(each.kind in _ENTERED for each in subject.objects) and not question.complains
+    entered = any(each.kind in _ENTERED for each in subject.objects)
     if opens and entered and _entry_columns(question):
         return True
     return (opens or belongs) and bool(_rows(question, subject.objects))

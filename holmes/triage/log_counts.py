@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from holmes.previews.severity import ERROR, severity_of
 from holmes.triage.log_amounts import COUNTS, is_count_of
 from holmes.triage.log_lines import LineFilter
 from holmes.triage.log_values import names_key, series_of
@@ -27,6 +28,8 @@ _REQUEST: Final = expression(
 """The parts that only a line about a request has."""
 _TIMED: Final = expression(r"(?i)\b\d+(?:\.\d+)? ?ms\b|\bms\"?[=:]|\b(?:duration|latency|elapsed|took)\b")
 """The time that something took, which a line without its method can tell of a request, too."""
+_INNER: Final = expression(r"(?i)\b(?:query|queries|statement|sql|select|gc|pause|backup|checkpoint|startup|started)\b")
+"""What takes time within a program or a server, for example a query."""
 _REQUESTS: Final = word_list("requests in logs")
 
 
@@ -114,4 +117,6 @@ def requests_of_lines(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFi
 
 
 def _can_be_request(line: LogLine) -> bool:
-    return _REQUEST.search(line.text) is not None or _TIMED.search(line.text) is not None
+    timed = _TIMED.search(line.text) is not None and _INNER.search(line.text) is None
+    timed = timed and severity_of(line.text, line.level) < ERROR
+    return timed or _REQUEST.search(line.text) is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from weakref import ref
 
@@ -19,7 +20,7 @@ from holmes.values.expressions import expression
 from holmes.values.pod_names import owners_of_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -197,15 +198,21 @@ class Names:
 
     def with_image(self, product: str, namespaces: Sequence[str] = ()) -> tuple[ClusterObject, ...]:
         """Return the workloads that run an image of a product: "is redis ok", `library/redis:7`."""
-        if len(product) < _LEAST_CHARACTERS or product in _NO_PRODUCTS:
+        short = len(product) < _LEAST_CHARACTERS and not (product[:1].isalpha() and product[-1:].isdigit())  # k6, s3
+        if short or product in _NO_PRODUCTS:
             return ()
-        workloads = (each for kind in sorted(_WORKLOADS) for each in self.state.of(kind) if _within(each, namespaces))
-        found = [
-            each
-            for each in workloads
-            if self.state.workload_of(each) is each and any(_is_product(product, one) for one in _containers(each))
-        ]
-        return tuple(sorted(found, key=_likely))
+        found = {each: None for name in _spellings(product) for each in self._by_product.get(name, ())}
+        return tuple(sorted((each for each in found if _within(each, namespaces)), key=_likely))
+
+    @cached_property
+    def _by_product(self) -> Mapping[str, Sequence[ClusterObject]]:
+        """The workloads by the last part of their images: `redis` for `library/redis:7`."""
+        found: dict[str, list[ClusterObject]] = defaultdict(list)
+        for each in (each for kind in sorted(_WORKLOADS) for each in self.state.of(kind)):
+            if self.state.workload_of(each) is each:
+                for image in dict.fromkeys(_images(each)):
+                    found[image.lower().partition("@")[0].rpartition("/")[2].partition(":")[0]].append(each)
+        return found
 
     def nearest(
         self, name: str, kind: str = "", namespaces: Sequence[str] = (), *, least: float = _CLOSE
@@ -323,9 +330,8 @@ def _containers(each: ClusterObject) -> tuple[JsonObject, ...]:
     return (*children(spec, "initContainers"), *children(spec, "containers"))
 
 
-def _is_product(product: str, container: JsonObject) -> bool:
-    image = text(container, "image").lower().partition("@")[0].rpartition("/")[2].partition(":")[0]
-    return product == image or (product, image) in _ALIASES
+def _spellings(product: str) -> tuple[str, ...]:
+    return (product, *(image for name, image in _ALIASES if name == product))
 
 
 def _key_words(key: str) -> tuple[str, ...]:

@@ -34,7 +34,8 @@ from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
 from holmes.triage.stated_numbers import asks_stated_number, stated_number
 from holmes.triage.suspicions import blames, is_denied
-from holmes.triage.vocabulary import beginnings, sightings, word_list, words_of
+from holmes.triage.tags import asks_to_confirm
+from holmes.triage.vocabulary import beginnings, folded, sightings, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
         or (plan.answer == happenings.changes and (happenings.acts(question, subject) or _asks_if_changed(question)))
         or plan.answer in (inventory.restarts_of, details.ages, field_answer, condition, exposure)
         or dependencies.asks_impact(question, subject)
+        or (asks_if_has(question, subject) and asks_to_confirm(folded(question.written)))
         or _asks_whose(question, subject)
         or (plan.answer == dependencies.uses and not question.complains and not is_denied(question, subject))
     )
@@ -308,6 +310,7 @@ _PLANS: Final = (
     Plan(fits=asks_exposure, answer=exposure, takes=_ALL),
     Plan(fits=asks_field, answer=field_answer, takes=_ALL),
     Plan(fits=asks_condition, answer=condition, takes=_ALL),
+    Plan(fits=details.asks_spread, answer=details.placement, takes=_ALL),
     Plan(fits=asks_stated_number, answer=stated_number, takes=_ALL),
     Plan(fits=details.asks_scaling_bounds, answer=details.scaling_bounds, takes=_ALL),
     Plan(fits=details.asks_which_is_older, answer=details.ages, takes=_ALL),
@@ -336,7 +339,7 @@ _PLANS: Final = (
     Plan(fits=_calm("replicas"), answer=details.replicas),
     Plan(fits=_asks_description, answer=details.described),
     Plan(fits=_asks_settings, answer=settings),
-    Plan(fits=asks_if_has, answer=inventory.number_or_list),
+    Plan(fits=asks_if_has, answer=inventory.number_or_list, takes=("concept",)),
     Plan(fits=asks_list, answer=inventory.number_or_list),
     Plan(fits=_asks_who, answer=dependencies.uses),
     _CAUSE,

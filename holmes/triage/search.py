@@ -154,7 +154,7 @@ class _Search:
         in_label = any(word in (term.key, term.value, str(term)) for term in self.question.labels)
         in_address = any(word == each or word.startswith(f"{each}:") for each in self.question.data)
         in_period = self.question.period is not None and word in self.question.period.text.split()
-        number = _NUMBER.fullmatch(word) is not None and not self.names.named(word)
+        number = _NUMBER.fullmatch(word) is not None and not (self.names.named(word) or self.names.with_image(word))
         ticket = word in self.question.tickets and not self.names.knows(word)
         return in_label or in_address or in_period or number or ticket or word in self.question.prefix_words
 
@@ -362,7 +362,7 @@ class _Search:
         if owner:
             return Named(name=name, objects=owner, match="gone")
         others = self.names.others(name, kind, spaces)  # "the claim orders-db" of a custom kind
-        run = run_named(self.names, name, kind, spaces)
+        run = run_named(self.names, name, kind, spaces) or (() if kind else self.names.with_image(name, spaces))
         if others or run:
             return Named(name=name, objects=others or run, match="exact" if others else "part")
         near = self._nearest(name, kind, spaces)

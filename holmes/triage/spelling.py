@@ -91,7 +91,7 @@ def _corrections(question: Question, names: Names) -> Iterator[tuple[str, str]]:
     quoted = {each.lower() for each in question.quoted}
     for index, word in enumerate(question.words):
         plain = index not in known and word not in quoted and _LETTERS.fullmatch(word) is not None
-        if not plain or _is_spelled(word) or symptoms_in((word,)) or names.knows(word):
+        if not plain or _is_spelled(word) or symptoms_in((word,)) or names.knows(word) or names.with_image(word):
             continue
         space = _only(word, names.namespaces)
         meant = (

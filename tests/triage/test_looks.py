@@ -153,7 +153,8 @@ def test_alerts_must_be_a_list_of_labels() -> None:
     [
         ("is catalog secure?", "inconclusive"),
         ("is the backup of catalog healthy?", "inconclusive"),
-        ("is it safe to drain node-1?", "inconclusive"),
+        ("is it safe to upgrade node-1?", "inconclusive"),
+        ("is it safe to drain node-1?", "answered"),
         ("why is catalog crashing?", "inconclusive"),
         ("was payments down yesterday at 14:00?", "inconclusive"),
         ("is payments in staging ok?", "inconclusive"),
