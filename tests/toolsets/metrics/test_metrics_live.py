@@ -149,7 +149,9 @@ def test_labels_that_match_nothing_are_no_data(ask: Callable[..., ToolResult]) -
 def test_too_many_series_for_a_range_are_refused_with_advice(ask: Callable[..., ToolResult]) -> None:
     rates = "rate(http_requests_total[1h])"
     query = f'label_replace({rates}, "a", "1", "", "") or {rates}'
-    with pytest.raises(ToolError, match=r"returns 400 series; at most (?:199|200) can be read for this range: aggregate"):
+    with pytest.raises(
+        ToolError, match=r"returns 400 series; at most (?:199|200) can be read for this range: aggregate"
+    ):
         ask("query_metrics_range", query=query, since="7d", step="605s")
 
 
