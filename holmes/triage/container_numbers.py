@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holmes.diagnosis.facts.pods import containers_of
-from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import lacking_containers
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
@@ -46,8 +46,7 @@ def containers_in_state(asked: Asked) -> FirstLook:
     pods, of_pods = filtered(keyed, pods_named(asked), ("Pod",))
     left = asked.ledger.left()
     if left:
-        parts = ", ".join(f"`{part}`" for part in left)
-        return fact(asked, f"Not answered: {parts} could not be applied to containers.", None, "inconclusive")
+        return not_answered(asked, left, to="containers")
     found = [
         one
         for pod in pods

@@ -13,16 +13,16 @@ from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.kubernetes.fields import children, duration, integer, text, written
 from holmes.triage.causes import look_for_cause
-from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.image_filters import image_conditions, images_of
 from holmes.triage.inventory import FEWER_READY, number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.log_answers import DISTINCT
 from holmes.triage.markdown import counted
-from holmes.triage.pods_asked import with_label, without_number
+from holmes.triage.pods_asked import with_label
 from holmes.triage.relations import ordinal_of
-from holmes.triage.states import is_ready
+from holmes.triage.states import is_ready, wanted_replicas
 from holmes.triage.tags import asks_to_confirm
 from holmes.triage.users import keys_used
 from holmes.triage.vocabulary import beginnings, folded, word_list
@@ -204,27 +204,28 @@ def replicas(asked: Asked) -> FirstLook:
     if most or least:
         found = [each for each in found if each.kind not in ("CronJob", "Job")]
         if set(asked.question.states) - {"ready", "not_ready"}:
-            return without_number(asked, *asked.question.states)
+            return not_answered(asked, asked.question.states)
         found.sort(key=lambda each: _replicas_asked(asked, each) * (-1 if most else 1))
     rows = [(str(each.ref), status_of(each)) for each in found]
     first = f" The first: {rows[0][0]}, {rows[0][1]}." if (most or least) and rows else ""
     told = "; ".join(f"{name}: {status}" for name, status in rows) if len(rows) <= _MOST_TOLD else ""
     summary = told or f"{counted(len(rows), 'workload')} {place_of(asked)}"
     if asked.question.asks("sum", "count") and len(rows) > 1:
-        summary += f"; together {counted(sum(map(_wanted_replicas, found)), 'replica')}"
+        summary += f"; together {counted(sum(map(_wanted, found)), 'replica')}"
     table = table_of(("workload", "replicas"), rows) if len(rows) > _MOST_TOLD else None
     return fact(asked, f"{summary}.{first}", table)
 
 
 def _replicas_asked(asked: Asked, each: ClusterObject) -> int:
     """Return the number by which replicas are ordered: those that are ready, those that are not, or those wanted."""
-    states, wanted = asked.question.states, _wanted_replicas(each)
+    states, wanted = asked.question.states, _wanted(each)
     ready = each.integer("status", "readyReplicas") or each.integer("status", "numberReady")
     return max(0, wanted - ready) if "not_ready" in states else ready if "ready" in states else wanted
 
 
-def _wanted_replicas(each: ClusterObject) -> int:
-    return each.integer("status", "desiredNumberScheduled") or each.integer("spec", "replicas")
+def _wanted(each: ClusterObject) -> int:
+    daemon = each.kind == "DaemonSet"
+    return each.integer("status", "desiredNumberScheduled") if daemon else wanted_replicas(each)
 
 
 def asks_scaling_bounds(question: Question, subject: Subject) -> bool:

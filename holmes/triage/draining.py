@@ -8,7 +8,7 @@ from holmes.kubernetes.fields import matches_selector
 from holmes.kubernetes.kinds import SCALED
 from holmes.triage.facts import fact, table_of
 from holmes.triage.ledger import unread
-from holmes.triage.markdown import counted
+from holmes.triage.markdown import counted, some_of
 from holmes.triage.states import lives
 from holmes.values.expressions import expression
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from holmes.triage.asked import Asked
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
-    from holmes.values.findings import ObjectRef
     from holmes.values.first_look import FirstLook
 
 _DRAIN: Final = expression(
@@ -48,41 +47,45 @@ def drain(asked: Asked) -> FirstLook:
     names = {each.name for each in asked.subject.objects}
     there = [each for each in state.of("Pod") if each.text("spec", "nodeName") in names and lives(each)]
     evicted = [each for each in there if each.owner is None or each.owner.kind not in _STAYING]
-    blocked = [f"{budget} allows no disruption of {pod.ref}" for pod in evicted for budget in _budgets(state, pod)]
+    blocked = list(_limits(state, evicted))
     outages = [str(each.ref) for each in _outages(state, evicted)]
     lost = [f"{pod.ref} {what}" for pod in evicted for what in _losses(pod)]
     nodes = " and ".join(str(each.ref) for each in asked.subject.objects)
-    first = _shortened(blocked) if blocked else "no PodDisruptionBudget blocks it"
+    first = some_of(blocked, _MOST_NAMED) if blocked else "no PodDisruptionBudget limits it"
     summary = f"A drain of {nodes} evicts {counted(len(evicted), 'pod')}; {first}."
     if outages:
-        summary += f" All running pods of {_shortened(outages)} are there."
+        summary += f" All running pods of {some_of(outages, _MOST_NAMED)} are there."
     rows = [(pod.ref.path, str(state.workload_of(pod).ref)) for pod in evicted]
-    notes = (*((f"{_shortened(lost)}.",) if lost else ()), "The room on other nodes was not examined.")
+    notes = (*((f"{some_of(lost, _MOST_NAMED)}.",) if lost else ()), "The room on other nodes was not examined.")
     return fact(asked, summary, table_of(("evicted pod", "workload"), rows), notes=notes)
-
-
-def _shortened(found: list[str]) -> str:
-    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-    return f"{', '.join(found[:_MOST_NAMED])}{more}"
 
 
 def _outages(state: ClusterState, evicted: list[ClusterObject]) -> Iterator[ClusterObject]:
     """Yield the workloads none of whose running pods are elsewhere."""
     there = {each.ref for each in evicted}
     for workload in dict.fromkeys(state.workload_of(each) for each in evicted):
-        running = [
-            each for each in state.pods_of(workload) if lives(each) and each.text("status", "phase") == "Running"
-        ]
-        if workload.kind in SCALED and running and there.issuperset(each.ref for each in running):
+        running = {each.ref for each in state.pods_of(workload) if each.text("status", "phase") == "Running"}
+        if workload.kind in SCALED and running and running <= there:
             yield workload
 
 
-def _budgets(state: ClusterState, pod: ClusterObject) -> Iterator[ObjectRef]:
-    """Yield the PodDisruptionBudgets that allow no eviction of a pod."""
-    for budget in state.of("PodDisruptionBudget", pod.namespace):
-        selects = matches_selector(budget.child("spec", "selector"), pod.labels)
-        if selects and budget.at("status", "disruptionsAllowed") == 0:
-            yield budget.ref
+def _limits(state: ClusterState, evicted: list[ClusterObject]) -> Iterator[str]:
+    """Yield the PodDisruptionBudgets that allow fewer disruptions than the drain makes, or have no status yet."""
+    for budget in state.of("PodDisruptionBudget"):
+        selector = budget.at("spec", "selector")
+        pods = [
+            str(pod.ref)
+            for pod in evicted
+            if pod.namespace == budget.namespace
+            and isinstance(selector, dict)
+            and matches_selector(selector, pod.labels)
+        ]
+        allowed = budget.at("status", "disruptionsAllowed")
+        if pods and not isinstance(allowed, int):
+            yield f"it is not known how many disruptions {budget.ref} allows"
+        elif isinstance(allowed, int) and allowed < len(pods):
+            now = f"only {allowed} at a time" if allowed else "no disruption"
+            yield f"{budget.ref} allows {now} of {some_of(pods, _MOST_NAMED)}"
 
 
 def _losses(pod: ClusterObject) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import services_selecting
 from holmes.diagnosis.facts.templates import template_of
+from holmes.kubernetes.cluster_state import DEFINITION_KIND
 from holmes.kubernetes.fields import children, text, texts
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.facts import fact, place_of, table_of
@@ -55,20 +56,22 @@ def asks_exposure(question: Question, subject: Subject) -> bool:
 
 
 def exposure(asked: Asked) -> FirstLook:
-    """List the Ingresses, node ports and outer addresses that lead to the named objects."""
+    """List the Ingresses, routes, node ports and outer addresses that lead to the named objects."""
     services = services_of(asked)
     found = (row for each in services for row in (*_entries(asked.state, each), *_routes(asked.state, each)))
     rows = list(dict.fromkeys((*found, *_host_ports(asked))))
-    gaps = unread(asked.state, ("Ingress", "Service"), asked.subject.namespaces)
+    unknown = (gap.kind for gap in asked.state.reading.gaps if gap.category != "absent")
+    routes = {kind for kind in unknown if kind.startswith((*_ROUTES, DEFINITION_KIND))}
+    gaps = (*unread(asked.state, ("Ingress", "Service"), asked.subject.namespaces), *sorted(routes))
     about = place_of(asked).removeprefix("of ")
     if not rows and gaps:
         return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
     if not rows:
-        return fact(asked, f"No: no Ingress, node port or outer address that was read leads to {about}.")
-    told = "; ".join(f"{name}: {where}" for name, where in rows[:4])
-    return fact(
-        asked, f"From outside, {about} has: {told}.", table_of(("entry", "where"), rows) if len(rows) > 4 else None
-    )
+        return fact(asked, f"No Ingress, route, node port or outer address that was read leads to {about}.")
+    told = "; ".join(f"{name}: {where}" for name, where in rows[:_MOST_TOLD])
+    table = table_of(("entry", "where"), rows) if len(rows) > _MOST_TOLD else None
+    notes = (f"{', '.join(gaps)} could not be read completely.",) if gaps else ()
+    return fact(asked, f"From outside, {about} has: {told}.", table, notes=notes)
 
 
 def services_of(asked: Asked) -> tuple[ClusterObject, ...]:

@@ -33,6 +33,14 @@ def table_of(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table | No
     return Table(header=" | ".join(header), rows=lines, total=len(rows))
 
 
+def not_answered(asked: Asked, parts: Sequence[str], *, to: str = "", what: str = "number") -> FirstLook:
+    """Return the answer without a number or an order, because parts of the question could not be applied."""
+    told = ", ".join(f"`{part}`" for part in parts)
+    place = f" to {to}" if to else ""
+    text = f"Not answered: {told} could not be applied{place}, so any {what} would be wrong."
+    return fact(asked, text, verdict="inconclusive")
+
+
 def fact(
     asked: Asked, summary: str, table: Table | None = None, verdict: VerdictKind = "answered", **more: tuple[str, ...]
 ) -> FirstLook:

@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.kubernetes.fields import text
-from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.cells import cell_of, has_cell
-from holmes.triage.exposure import ingresses_of, services_of
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.field_filters import KEY_PARTS
-from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.vocabulary import vocabulary, word_list, words_of
 
@@ -41,8 +38,6 @@ _ASKING: Final = word_list("interrogatives") | word_list("asking") | word_list("
 _STATING: Final = word_list("yes or no") | word_list("modals")
 _OF: Final = word_list("of")
 _DETERMINERS: Final = word_list("determiners")
-_ENTERED: Final = frozenset({*WORKLOADS, "Service"})
-"""Kinds that have no hosts of their own. Ingresses lead to them."""
 _LONGEST: Final = 4
 _MOST_TOLD: Final = 4
 _LEAST_PARTS: Final = 2
@@ -57,9 +52,6 @@ def asks_field(question: Question, subject: Subject) -> bool:
     led = _words_before_names(question, subject)
     belongs = bool(led) and led[-1] in _OF  # "reclaim policy of the volume data"
     opens = question.words[0] in _ASKING or question.asks("list") or not _ASKING.isdisjoint(question.words[:2])
-    entered = any(each.kind in _ENTERED for each in subject.objects)
-    if opens and entered and _entry_columns(question):
-        return True
     return (opens or belongs) and bool(_rows(question, subject.objects))
 
 
@@ -96,30 +88,14 @@ def _spells(words: tuple[str, ...], parts: list[str]) -> bool:
 
 
 def field_answer(asked: Asked) -> FirstLook:
-    """Return the values of the fields that the question names. Hosts are those of the Ingresses before an object."""
+    """Return the values of the fields that the question names."""
     found = _rows(asked.question, asked.subject.objects)
-    titles = _entry_columns(asked.question)
-    if not found and titles:
-        ingresses = [one for each in services_of(asked) for one in ingresses_of(asked.state, each)]
-        gaps = unread(asked.state, ("Ingress",), asked.subject.namespaces)
-        if not ingresses:
-            told = f"No Ingress leads to {place_of(asked).removeprefix('of ')}."
-            told = f"{', '.join(gaps)} could not be read completely." if gaps else told
-            return fact(asked, told, None, "inconclusive" if gaps else "answered")
-        found = [(each, title, "") for each in ingresses for title in titles]
     rows = [
         (str(each.ref), title, value or cell_of(asked.state, each, title) or "none") for each, title, value in found
     ]
     told = "; ".join(f"{name}: {title} {value}" for name, title, value in rows[:_MOST_TOLD])
     table = table_of(("object", "field", "value"), rows) if len(rows) > _MOST_TOLD else None
     return fact(asked, f"{told}." if table is None else f"{counted(len(rows), 'field')} {place_of(asked)}.", table)
-
-
-def _entry_columns(question: Question) -> tuple[str, ...]:
-    """Return the columns of Ingresses that the question names."""
-    said = {name for at in range(len(question.words)) for length in range(1, _LONGEST)
-        for name in vocabulary().columns.get(question.words[at : at + length], ())}  # fmt: skip
-    return tuple(name for name in ("hosts", "paths", "tls") if name in said)
 
 
 def _words_before_names(question: Question, subject: Subject) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def _unserved_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     match = _UNSERVED.search(asked.question.text)
     if match is None or not set(kinds) <= {*SCALED, "DaemonSet", "Service"}:
         return
-    words = (*match[0].split(), "0 ready replicas", "0", "= 0 ready")
+    words = (*match[0].split(), *(str(each) for each in asked.question.comparisons if not each.number))
     for sense in ("bound", "word", "symptom", "aside"):
         asked.ledger.take(sense, *words)
     asked.ledger.take("concept", "negation", "health", "trouble")

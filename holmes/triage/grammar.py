@@ -13,7 +13,7 @@ from holmes.triage.vocabulary import sightings, symptoms_in, vocabulary, word_li
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
@@ -244,3 +244,11 @@ def describes(question: Question, index: int) -> bool:
     """Return whether a word tells when something began, or of what kind it is: "the customer-facing ones"."""
     before = [each for each in question.words[:index] if each not in _DETERMINERS][-1:]
     return not _TEMPORAL.isdisjoint(before) or question.words[index + 1 : index + 2] == ("ones",)
+
+
+def begins_clause(question: Question, index: int, known: Container[int]) -> bool:
+    """Return whether a word begins a clause, and an unknown word follows: "history pages take a minute"."""
+    words, clause = question.words, question.clause(index)
+    leads = index == clause.start or (index - 1 == clause.start and words[clause.start] in _DETERMINERS)
+    follower = index + 1
+    return leads and not (follower in known or follower not in clause or words[follower] in vocabulary().stop)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.resources import written_amount
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
-from holmes.triage.markdown import counted
+from holmes.triage.markdown import counted, some_of
 from holmes.triage.pods_asked import asked_key
 from holmes.triage.vocabulary import beginnings
 from holmes.values.expressions import expression
@@ -109,8 +109,7 @@ def grouped(
     place = f"{place_of(asked)}{conditions}"
     if extreme and rows:
         first = [row[0] for row in rows if row[1] == rows[0][1]]
-        more = f" and {len(first) - _MOST_FIRST} more" if len(first) > _MOST_FIRST else ""
-        names = f"{'' if per == 'workload' else f'{per} '}{', '.join(first[:_MOST_FIRST])}{more}"
+        names = f"{'' if per == 'workload' else f'{per} '}{some_of(first, _MOST_FIRST)}"
         measure, _, resource = columns[0].partition(" ")
         none = " (none is set)" if rows[0][1] == "0" else ""
         told = f"The {extreme} of {resource} {measure} {place}, summed for each {per}: {names}, {rows[0][1]}{none}"

@@ -18,11 +18,11 @@ from holmes.triage.asked import is_in_scope
 from holmes.triage.cells import cell_of, titles_of
 from holmes.triage.columns import columns_of
 from holmes.triage.container_numbers import containers_in_state
-from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.grammar import counted_noun
-from holmes.triage.markdown import counted
-from holmes.triage.pods_asked import container_named, filtered, pods_named, take_exclusions, with_label, without_number
+from holmes.triage.markdown import counted, some_of
+from holmes.triage.pods_asked import container_named, filtered, pods_named, take_exclusions, with_label
 from holmes.triage.rankings import ranked, ranking_of, take_order
 from holmes.triage.relations import ordinal_of
 from holmes.triage.selection import select
@@ -93,7 +93,7 @@ def number_or_list(asked: Asked) -> FirstLook:
     amount = _HOW_MUCH.search(asked.question.text)  # a number of objects would be no answer
     unanswered = ordinal_of(asked.question) or (amount[0] if amount is not None else "")
     if unanswered:
-        return without_number(asked, unanswered)
+        return not_answered(asked, (unanswered,))
     if FEWER_READY.search(asked.question.text):
         asked = _with_unready(asked)
     containers = any(each.sense == "word" and each.name == "containers" for each in asked.question.found)
@@ -106,6 +106,7 @@ def number_or_list(asked: Asked) -> FirstLook:
         return containers_in_state(asked)
     if _counts_restarts(asked):
         return restarts_of(asked)
+    # "How many users were affected" asks neither for objects nor for incidents.
     noun = counted_noun(asked.question) if not asked.question.kinds and not asked.subject.named else ""
     if noun and not asked.question.found_word and not asked.subject.values:
         return fact(asked, f"Not answered: the objects of a cluster do not tell how many {noun}.", None, "inconclusive")
@@ -165,9 +166,7 @@ def _objects(asked: Asked) -> FirstLook:
     extremes = word_list("most").intersection(words_of(asked.question.text.replace("at most", "")))
     extreme = len(found) > 1 and bool(extremes)
     if extreme and not _is_ordered(asked, selection, columns) and not asked.question.comparisons:
-        parts = ", ".join(f"`{word}`" for word in sorted(extremes))
-        text = f"Not answered: {parts} could not be applied to {plural(noun)}, so any order would be wrong."
-        return fact(asked, text, verdict="inconclusive")
+        return not_answered(asked, sorted(extremes), to=plural(noun), what="order")
     first = f" The first: {found[0].ref}." if extreme else ""
     return fact(
         asked,
@@ -181,11 +180,7 @@ def _objects(asked: Asked) -> FirstLook:
 def _refused(asked: Asked, selection: Selection) -> FirstLook | None:
     """Return the answer without a number: a part of the question could not be applied, or a kind was not read."""
     if selection.left_out and not selection.unread:
-        parts = ", ".join(f"`{part}`" for part in selection.left_out)
-        text = (
-            f"Not answered: {parts} could not be applied to {plural(_noun(selection))}, so any number would be wrong."
-        )
-        return fact(asked, text, verdict="inconclusive")
+        return not_answered(asked, selection.left_out, to=plural(_noun(selection)))
     if selection.unread:
         gaps = tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked)
         return fact(
@@ -212,8 +207,7 @@ def _ended_there(asked: Asked, selection: Selection) -> Iterator[str]:
         on_nodes = (each for each in asked.state.of("Pod") if each.text("spec", "nodeName") in nodes)
         others = [each.ref.path for each in on_nodes if each.text("status", "phase") != "Running"]
         if others:
-            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-            yield f"Not running there: {', '.join(others[:_MOST_NAMED])}{more}."
+            yield f"Not running there: {some_of(others, _MOST_NAMED)}."
 
 
 def _for_each_owner(asked: Asked, found: Sequence[ClusterObject]) -> Iterator[str]:
@@ -293,10 +287,7 @@ def _names_things(asked: Asked) -> bool:
 
 
 def _incidents(asked: Asked) -> FirstLook:
-    """Answer how many incidents there are. "How many users were affected" asks for something else."""
-    noun = counted_noun(asked.question)
-    if noun:
-        return fact(asked, f"Not answered: the objects of a cluster do not tell how many {noun}.", None, "inconclusive")
+    """Answer how many incidents there are."""
     found = [each for each in asked.report.incidents if each.severity != "info" and is_in_scope(asked, each)]
     rows = [(str(each.culprit), each.severity, each.title) for each in found]
     text = f"{counted(len(rows), 'incident')} {asked.subject.place}."

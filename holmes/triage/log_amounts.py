@@ -61,8 +61,8 @@ _PROGRESS: Final = expression(r"(?<![\w/.-])(\d+) ?(?:out of|of|/|von|de|sur) ?(
 _LEAST_GROWN: Final = 3
 _LEAST_STEM: Final = 4
 COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
-_REQUESTS: Final = word_list("requests in logs")
-_METHOD: Final = expression(r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\b")
+REQUESTS: Final = word_list("requests in logs")
+METHOD: Final = expression(r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\b")
 _STATUS: Final = expression(r"(?<![\w.:/-])[1-5]\d\d(?![\w.:/%-])(?! ?(?:ms|s)\b)")
 _OWN_CALL: Final = expression(
     r"(?i)\b(?:calling|outgoing|outbound|upstream|fetching|requesting|request to|sending request)\b"
@@ -155,9 +155,9 @@ _DONE: Final = expression(r"(?:ed|en|wn|ne|nt|lt|pt|ght|ut|it|et|ead|old|ot|ost|
 
 def _requests_left(question: Question, shown: Sequence[LogLine]) -> str:
     """Return why lines about requests are not the requests: some only begin one, or are calls of the program."""
-    if _REQUESTS.isdisjoint(question.words):
+    if REQUESTS.isdisjoint(question.words):
         return ""
-    requests = [line for line in shown if _METHOD.search(line.text)]
+    requests = [line for line in shown if METHOD.search(line.text)]
     answered = sum(_STATUS.search(line.text) is not None for line in requests)
     own = sum(_OWN_CALL.search(line.text) is not None for line in requests)
     if 0 < answered < len(requests) and 2 * answered <= len(requests) + 1:

@@ -13,7 +13,7 @@ from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.grammar import unknown_parts
-from holmes.triage.log_amounts import amount_left
+from holmes.triage.log_amounts import REQUESTS, amount_left
 from holmes.triage.log_bounds import bounds_left, bounds_of_lines
 from holmes.triage.log_counts import methods_of_lines, number_of_verb, requests_of_lines, unclear_key, verb_left
 from holmes.triage.log_errors import FIRST_FAILURE, asks_error_lines
@@ -71,7 +71,6 @@ _ONE: Final = expression(
     r"(?:line|error|warning|entry|zeile|fehler|warnung|linea|error|ligne|erreur)\b"
 )
 _WHICH_POD: Final = expression(r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b")
-_REQUESTS: Final = word_list("requests in logs")
 _OCCURS: Final = expression(
     r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
     r"|(?<!\S)/[a-z][\w./-]*"
@@ -116,7 +115,7 @@ def _asks_lines(question: Question, subject: Subject) -> bool:
     if question.asks("logs") or (subject.named and _FEW.search(question.text) and of_lines):
         return bool(counts or _FEW.search(question.text)) or not question.asks("health", "trouble")
     kinds = set(subject.kinds) - ({"Pod"} if per else set())
-    counted = not _REQUESTS.isdisjoint(question.words) or _OCCURS.search(question.text)
+    counted = not REQUESTS.isdisjoint(question.words) or _OCCURS.search(question.text)
     runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
     word = any(each.sense == "word" for each in question.found)
     states = question.states and not counts_unknown(question, subject)

@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.previews.severity import ERROR, severity_of
-from holmes.triage.log_amounts import COUNTS, is_count_of
+from holmes.triage.log_amounts import COUNTS, METHOD, REQUESTS, is_count_of
 from holmes.triage.log_lines import LineFilter
 from holmes.triage.log_values import names_key, series_of
-from holmes.triage.vocabulary import vocabulary, word_list, words_of
+from holmes.triage.vocabulary import vocabulary, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _LEAST_STEM: Final = 4
 _MOST_ENDING: Final = 3
-_METHOD: Final = expression(r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\b")
 _REQUEST: Final = expression(
     r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\b|\b(?:method|http_method|path|uri|status)\"?[=:]|\" [1-5]\d\d "
 )
@@ -29,8 +28,7 @@ _REQUEST: Final = expression(
 _TIMED: Final = expression(r"(?i)\b\d+(?:\.\d+)? ?ms\b|\bms\"?[=:]|\b(?:duration|latency|elapsed|took)\b")
 """The time that something took, which a line without its method can tell of a request, too."""
 _INNER: Final = expression(r"(?i)\b(?:query|queries|statement|sql|select|gc|pause|backup|checkpoint|startup|started)\b")
-"""What takes time within a program or a server, for example a query."""
-_REQUESTS: Final = word_list("requests in logs")
+"""Things that take time within a program or a server, for example a query."""
 
 
 def number_of_verb(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
@@ -103,7 +101,7 @@ def verb_left(asked: Asked, shown: Sequence[LogLine]) -> str:
 
 def methods_of_lines(asked: Asked) -> Iterator[LineFilter]:
     """Yield the filter for the HTTP method that a question writes as such: "the slowest GET"."""
-    match = _METHOD.search(asked.question.written)
+    match = METHOD.search(asked.question.written)
     if match is not None and match.start() > 0 and match[0] not in asked.question.quoted:
         found = expression(rf"\b{match[0]}\b")
         yield LineFilter(told=f"with text `{match[0]}`", holds=lambda line: found.search(line.text) is not None)
@@ -111,7 +109,7 @@ def methods_of_lines(asked: Asked) -> Iterator[LineFilter]:
 
 def requests_of_lines(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
     """Yield the filter for lines that can be requests, if a question counts requests and the log has lines of them."""
-    counts = asked.question.asks("count") and not _REQUESTS.isdisjoint(asked.question.words)
+    counts = asked.question.asks("count") and not REQUESTS.isdisjoint(asked.question.words)
     if counts and any(_REQUEST.search(line.text) for line in found):
         yield LineFilter(told="that can be requests", holds=_can_be_request)
 

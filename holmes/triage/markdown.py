@@ -67,6 +67,12 @@ def _cell(text: str) -> str:
     return shown.replace("|", r"\|") or "-"
 
 
+def some_of(names: Sequence[str], most: int) -> str:
+    """Return the first names of a list, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: `1 pod`, `3 pods`, `2 Ingresses`."""
     return f"1 {noun}" if number == 1 else f"{number:,} {plural(noun)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.resources import allocatable, amount, free, pods_by_node
 from holmes.triage.facts import fact
 from holmes.triage.ledger import unread
-from holmes.triage.states import state_test
+from holmes.triage.states import state_test, stop_of
 from holmes.triage.vocabulary import words_of
 from holmes.values.expressions import expression
 
@@ -108,9 +108,9 @@ def _told(asked: Asked, node: ClusterObject, sizes: dict[str, Decimal]) -> str:
 
 def _closed(node: ClusterObject) -> str:
     """Return why a pod without tolerations cannot be scheduled on a node, or an empty string."""
-    ready, cordoned = (state_test("Node", name) for name in ("ready", "cordoned"))
-    if cordoned is not None and cordoned(node):
-        return "is cordoned, so no new pods are scheduled on it"
+    stop, ready = stop_of(node)[1], state_test("Node", "ready")
+    if stop:
+        return stop
     if ready is not None and not ready(node):
         return "is not ready, so no new pods are scheduled on it"
     taints = [each for each in node.children("spec", "taints") if each.get("effect") in ("NoSchedule", "NoExecute")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import child, children
 from holmes.triage.connections import identity
-from holmes.triage.facts import fact
+from holmes.triage.facts import not_answered
 from holmes.triage.filters import WORKLOAD_KINDS, Filter, filters_of, negated_before, pod_spec, position_of
 from holmes.triage.key_filters import key_filters
 from holmes.triage.markdown import counted
@@ -204,7 +204,7 @@ def not_applied(asked: Asked) -> FirstLook | None:
     _take_told_states(asked)
     pointed = () if asked.subject.named else tuple(word for word in asked.question.words if word in _POINTING)
     left = (*pointed[:1], *asked.ledger.left(*_NARROWING), *_narrowing_words(asked), *_unread_names(asked))
-    return without_number(asked, *left) if left else None
+    return not_answered(asked, left) if left else None
 
 
 def _take_told_states(asked: Asked) -> None:
@@ -248,11 +248,3 @@ def _take_words(asked: Asked) -> None:
     for word in asked.subject.unknown:
         if word in named or any(beginnings(each).match(word) for each in _AMOUNTS):
             asked.ledger.take("word", word)
-
-
-def without_number(asked: Asked, *parts: str) -> FirstLook:
-    """Return the answer that a part of the question could not be applied."""
-    told = ", ".join(f"`{part}`" for part in parts)
-    return fact(
-        asked, f"Not answered: {told} could not be applied, so any number would be wrong.", None, "inconclusive"
-    )

@@ -21,6 +21,8 @@ _SENT: Final = word_list("everyday things")
 _NOUNS: Final = _SENT | word_list("programs by nouns")
 _DETERMINERS: Final = word_list("determiners")
 _ORDERS: Final = word_list("orders of runs")
+_RIGHTS: Final = frozenset({"Role", "RoleBinding", "ServiceAccount", "IngressClass"})
+_MOST_PARTS: Final = 3
 _RUNS: Final = frozenset({"CronJob", "Job"})
 _PROGRAMS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service", "CronJob", "Job", "Pod"})
 
@@ -61,6 +63,15 @@ def run_named(names: Names, word: str, kind: str, spaces: Sequence[str]) -> tupl
         return custom_named(names, word, kind, spaces)
     found = (exact or [each for each in names.containing(word, spaces) if each.kind in _RUNS]) if kind in _RUNS else []
     return tuple(found) if len({names.state.workload_of(each).ref for each in found}) == 1 else ()
+
+
+def bound_to(names: Names, objects: Sequence[ClusterObject], spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
+    """Return the few workloads that a Role or an account is for: CronJob `nightly-settlement` of Role `settlement`."""
+    if not objects or objects[0].kind not in _RIGHTS:
+        return ()
+    name = objects[0].name
+    parts = names.containing(name, spaces) or names.containing(name.removesuffix("er"), spaces)
+    return parts if len({names.state.workload_of(each).name for each in parts}) <= _MOST_PARTS else ()
 
 
 def custom_named(names: Names, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from holmes.diagnosis.facts.resources import allocatable, amount, free, pods_by_node, requested, written_amount
 from holmes.kubernetes.fields import at, child, children, text
 from holmes.triage.connections import identity
-from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.grouped_amounts import exact, grouped, grouping_of
 from holmes.triage.inventory import number_or_list
 from holmes.triage.log_values import statistic_of
-from holmes.triage.markdown import counted
+from holmes.triage.markdown import counted, some_of
 from holmes.triage.pods_asked import (
     container_named,
     counted_pods,
@@ -26,7 +26,6 @@ from holmes.triage.pods_asked import (
     take_exclusions,
     with_label,
     without_excluded,
-    without_number,
 )
 from holmes.triage.relations import ordinal_of
 from holmes.triage.states import lives
@@ -65,7 +64,7 @@ def resources(asked: Asked) -> FirstLook:
     """Return the amounts that the question asks for: of containers, nodes or volumes."""
     asked, ordinal = with_label(asked), ordinal_of(asked.question)
     if ordinal:
-        return without_number(asked, ordinal)
+        return not_answered(asked, (ordinal,))
     kinds = {*asked.question.kinds, *(each.kind for each in asked.subject.objects)}
     if kinds & {*STORED} or beginnings("storage words").search(asked.question.spoken):
         return storage(asked, _extreme(asked))
@@ -177,7 +176,7 @@ def _of_containers(asked: Asked) -> FirstLook:
     every = [each for each in _amounts(objects) if each.measure in measures and each.resource in wanted]
     found = _of_container(asked, every, objects)
     averages = statistic_of(asked.question, asked.subject) == "average"
-    refused = without_number(asked, per) if " " in per or (averages and per not in ("", "pod")) else not_applied(asked)
+    refused = not_answered(asked, (per,)) if " " in per or (averages and per not in ("", "pod")) else not_applied(asked)
     if refused is not None:
         return refused
     if not found:
@@ -353,8 +352,7 @@ def _ranked(asked: Asked, found: Sequence[_Amount], objects: Sequence[ClusterObj
     table = table_of(("object", "container", f"{measure} {resource}"), rows)
     first, place = ordered[0], f"{place_of(asked)}{conditions}"
     names = list(dict.fromkeys(str(each.ref) for each in objects if lacks_amount(each, measure, resource)))
-    more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
-    lacking = f"{', '.join(names[:_MOST_TOLD])}{more}"
+    lacking = some_of(names, _MOST_TOLD)
     if names and not most and measure == "requests":
         told = f"The minimum of {resource} {measure} {place} is none: {lacking} set none."
         return fact(asked, f"{told} The lowest that is set is {exact(first.value, resource)}.", table)

@@ -9,9 +9,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.facts import fact, table_of
+from holmes.triage.facts import fact, not_answered, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
-from holmes.triage.markdown import counted
+from holmes.triage.markdown import counted, some_of
 from holmes.triage.pods_asked import asked_key
 from holmes.triage.relations import FEWER, MORE, content_of, order_of
 from holmes.triage.selection import Selection, select
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _RUNNING: Final = word_list("present runs") | {"running", "host", "hosts", "laufen", "lauft", "ejecuta", "execute"}
 _AGED: Final = frozenset({"older", "newer", "younger", "alter", "junger", "more", "less", "old"})
+
+
+_MOST_FIRST: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,9 +226,8 @@ def _told(asked: Asked, order: _Ranked, numbers: Counter[str], by: tuple[str, st
     rows = sorted(numbers.items(), key=lambda row: (row[1] if order.fewest else -row[1], row[0]))
     most = rows[0][1]
     first = [name for name, number in rows if number == most]
-    more = f" and {len(first) - 3} more" if len(first) > 3 else ""
     each_has = "each has" if len(first) > 1 else "has"
-    told = f"The first: {noun} {', '.join(first[:3])}{more}, {each_has} {counted(most, _noun_of(order))}{of}"
+    told = f"The first: {noun} {some_of(first, _MOST_FIRST)}, {each_has} {counted(most, _noun_of(order))}{of}"
     place = "in the whole cluster" if of else asked.subject.place
     return fact(
         asked,
@@ -239,5 +241,4 @@ def _noun_of(order: _Ranked) -> str:
 
 
 def _not_applied(asked: Asked, order: _Ranked) -> FirstLook:
-    text = f"Not answered: `{order.text}` could not be applied, so any order would be wrong."
-    return fact(asked, text, verdict="inconclusive")
+    return not_answered(asked, (order.text,), what="order")

@@ -11,12 +11,12 @@ import difflib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.grammar import NAME, describes, is_verb_or_adjective, must_be_name, ruled_out, says
+from holmes.triage import program_nouns
+from holmes.triage.grammar import NAME, begins_clause, describes, is_verb_or_adjective, must_be_name, ruled_out, says
 from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from, sorted_out
 from holmes.triage.names import alike, is_of, is_product
 from holmes.triage.owners import with_missing_owners
 from holmes.triage.points import NUMBER_WORDS
-from holmes.triage.program_nouns import is_noun, kind_of_word, named_by_part, program_named, run_named, runs_named
 from holmes.triage.subjects import Missing, Named, Subject
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
@@ -42,7 +42,6 @@ _MODALS: Final = word_list("modals")
 _BEING, _OUTSIDE = word_list("being"), frozenset({"outside", "ausserhalb", "de"})  # the end of "fuera de", "hors de"
 _PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "uploads fail in media" is a name
 _PORT: Final = expression(r"(?<=[a-z0-9]):\d{2,5}$")
-_RIGHTS: Final = frozenset({"Role", "RoleBinding", "ServiceAccount", "IngressClass"})
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _LEAST_NAMED, _MOST_UNKNOWN, _MOST_COMPARED, _MOST_PARTS = 4, 6, 12, 3
 
@@ -106,7 +105,7 @@ class _Search:
         spaces = self._around(named, spaces)
         if not named and not missing and not excluded:
             guessed, unknown = guessed_from(self.names, self.words, unknown, spaces, self._nearest)
-            named += guessed or runs_named(self.names, self.question, spaces)
+            named += guessed or program_nouns.runs_named(self.names, self.question, spaces)
         return Subject(
             named=tuple({each.objects: each for each in named}.values()),
             namespaces=spaces,
@@ -277,18 +276,19 @@ class _Search:
             return self._path(plain, spaces)
         said = self.question.asks("logs") and not self.names.named(plain)  # what lines must say
         (kind, sure), quoted = self._kind_beside(index), plain in self.question.quoted_names and not said
-        program = "" if quoted else program_named(self.question, index, kind, sure=sure)
+        program = "" if quoted else program_nouns.program_named(self.question, index, kind, sure=sure)
         if not quoted and (index in self._known or plain in vocabulary().stop):
             objects = self._of_ordinary_word(index, plain, kind, spaces)
         else:
             objects = self._objects(plain, kind, spaces, prefix=prefix) if NAME.fullmatch(plain) else ()
+            by_right = kind or self.question.asks("permission", "uses")
+            bound = () if by_right else program_nouns.bound_to(self.names, objects, spaces)
+            if bound:
+                return Named(name=plain, objects=bound, match="part")
             if not objects and kind and not sure:  # "can month-closer jobs create": the kind is another word's
                 objects = self.names.named(plain, "", spaces)
-            told = (
-                bool(program)
-                or describes(self.question, index)
-                or (not quoted and is_noun(plain, self.question.written))
-            )
+            noun = not quoted and program_nouns.is_noun(plain, self.question.written)
+            told = bool(program) or noun or describes(self.question, index)
             if not objects and must_be_name(plain, quoted=quoted, sure=sure) and not told:
                 return self._similar(plain, kind, spaces)
             free = not objects and index not in self._known and not self._qualifies(index)
@@ -297,7 +297,7 @@ class _Search:
                 if objects and not self._beside.issuperset(spaces):
                     return Missing(name=plain, kind=kind, namespace=spaces[0])
         if program and not objects:
-            return self._of_program(program, kind or kind_of_word(plain.rpartition("-")[2]), spaces)
+            return self._of_program(program, kind or program_nouns.kind_of_word(plain.rpartition("-")[2]), spaces)
         return Named(name=plain, objects=objects) if objects else None
 
     def _of_ordinary_word(self, index: int, word: str, kind: str, spaces: Sequence[str]) -> tuple[ClusterObject, ...]:
@@ -310,7 +310,12 @@ class _Search:
         here = [each for each in self.question.found if index in range(each.first, each.last + 1)]
         beside = {*self.words[index - 1 : index], *self.words[index + 1 : index + 2]} if index else {*self.words[1:2]}
         placed = index > 0 and self.words[index - 1] in _PLACING and index + 1 not in self.question.clause(index)
-        told = kind or placed or self._acts(index) or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
+        told = (
+            kind
+            or placed
+            or begins_clause(self.question, index, self._known)
+            or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
+        )
         served = [each for each in objects if is_of(each, kind) or each.kind in _SERVING]
         if not served or not told or any(each.last > each.first for each in here):
             return ()
@@ -319,19 +324,11 @@ class _Search:
 
     def _of_program(self, word: str, kind: str, spaces: Sequence[str]) -> Named | Missing | None:
         """Return the objects that have a noun as a part of their name, or what is missing. None: it names too many."""
-        objects = named_by_part(self.names, word, kind, spaces)
+        objects = program_nouns.named_by_part(self.names, word, kind, spaces)
         if objects:
             few = len({each.name for each in objects}) <= _MOST_PARTS
             return Named(name=word, objects=objects, match="part") if few else None
         return None if any(word in space.split("-") for space in spaces) else self._similar(word, kind, spaces)
-
-    def _acts(self, index: int) -> bool:
-        """Return whether a word begins a clause, and an unknown word follows: "history pages take a minute"."""
-        clause = self.question.clause(index)
-        leads = index == clause.start or (index - 1 == clause.start and self.words[clause.start] in _DETERMINERS)
-        follower = index + 1
-        known = follower in self._known or follower not in clause or self.words[follower] in vocabulary().stop
-        return leads and not known
 
     def _qualifies(self, index: int) -> bool:
         """Return whether a plain word is part of an unknown plural: "504 from the booking pages"."""
@@ -348,9 +345,6 @@ class _Search:
             accounts = {each.namespace for each in self.names.named(name, "ServiceAccount")}
             spaces = () if accounts and accounts.isdisjoint(spaces) else spaces  # it may get rights in another one
         exact = self.names.named(name, kind, spaces)
-        if exact and not kind and exact[0].kind in _RIGHTS and not self.question.asks("permission", "uses"):
-            parts = self.names.containing(name, spaces) or self.names.containing(name.removesuffix("er"), spaces)
-            return parts or exact  # a Role has the name of what it is for
         if exact and kind in ("", exact[0].kind):
             return exact
         if kind == "Pod":  # "the checkout pod" is a pod of the workload `checkout`
@@ -362,7 +356,8 @@ class _Search:
         if owner:
             return Named(name=name, objects=owner, match="gone")
         others = self.names.others(name, kind, spaces)  # "the claim orders-db" of a custom kind
-        run = run_named(self.names, name, kind, spaces) or (() if kind else self.names.with_image(name, spaces))
+        run = program_nouns.run_named(self.names, name, kind, spaces)
+        run = run or (() if kind else self.names.with_image(name, spaces))
         if others or run:
             return Named(name=name, objects=others or run, match="exact" if others else "part")
         near = self._nearest(name, kind, spaces)

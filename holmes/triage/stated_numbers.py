@@ -8,7 +8,9 @@ from holmes.diagnosis.facts.status import pod_ready, status_of
 from holmes.kubernetes.kinds import SCALED
 from holmes.triage.facts import fact
 from holmes.triage.ledger import unread
+from holmes.triage.markdown import counted
 from holmes.triage.points import NUMBER_WORDS, number_of
+from holmes.triage.states import lives, wanted_replicas
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -51,8 +53,7 @@ def stated_number(asked: Asked) -> FirstLook:
     right = all(count == number for count in counts.values())
     noun = f"{'ready ' if ready else ''}{'replica' if match['replicas'] else 'pod'}"
     told = "; ".join(
-        f"{each.ref} has {count} {noun}{'' if count == 1 else 's'}{'' if count == number else f', not {number}'} "
-        f"({status_of(each)})"
+        f"{each.ref} has {counted(count, noun)}{'' if count == number else f', not {number}'} ({status_of(each)})"
         for each, count in counts.items()
     )
     return fact(asked, f"{'Yes' if right else 'No'}: {told}.")
@@ -64,5 +65,6 @@ def _workloads(objects: tuple[ClusterObject, ...]) -> tuple[ClusterObject, ...]:
 
 
 def _count(asked: Asked, each: ClusterObject, *, ready: bool, replicas: bool) -> int:
-    pods = [pod for pod in asked.state.pods_of(each) if not ready or pod_ready(pod)]
-    return each.integer("spec", "replicas") if replicas and not ready else len(pods)
+    if replicas and not ready:
+        return wanted_replicas(each)
+    return sum(pod_ready(pod) if ready else lives(pod) for pod in asked.state.pods_of(each))

@@ -64,13 +64,14 @@ def _condition(kind: str) -> Callable[[ClusterObject], bool]:
     return lambda each: text(each.condition(kind), "status") == "True"
 
 
-def _wanted(each: ClusterObject) -> int:
+def wanted_replicas(each: ClusterObject) -> int:
+    """Return the number of replicas that a workload wants. It is 1 if the spec states none."""
     replicas = each.at("spec", "replicas")
     return replicas if isinstance(replicas, int) else 1
 
 
 def _scaled_ready(each: ClusterObject) -> bool:
-    return each.integer("status", "readyReplicas") >= _wanted(each)
+    return each.integer("status", "readyReplicas") >= wanted_replicas(each)
 
 
 def _runs(each: ClusterObject) -> bool:
@@ -156,7 +157,7 @@ _STATES: Final[dict[tuple[str, str], Callable[[ClusterObject], bool]]] = {
     **{(kind, "not_ready"): lambda each: not _scaled_ready(each) for kind in SCALED},
     **{(kind, "failing"): lambda each: not _scaled_ready(each) for kind in SCALED},
     **{(kind, "running"): _runs for kind in SCALED},
-    **{(kind, "zero"): lambda each: _wanted(each) == 0 for kind in SCALED},
+    **{(kind, "zero"): lambda each: wanted_replicas(each) == 0 for kind in SCALED},
     ("Deployment", "paused"): lambda each: each.boolean("spec", "paused"),
     ("DaemonSet", "ready"): lambda each: (
         each.integer("status", "numberReady") >= each.integer("status", "desiredNumberScheduled")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.resources import amount, written_amount
 from holmes.triage.connections import connections
-from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.grouped_amounts import exact, grouping_of
 from holmes.triage.inventory import number_or_list
 from holmes.triage.log_values import statistic_of
-from holmes.triage.markdown import counted
-from holmes.triage.pods_asked import filtered, not_applied, without_excluded, without_number
+from holmes.triage.markdown import counted, some_of
+from holmes.triage.pods_asked import filtered, not_applied, without_excluded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ def storage(asked: Asked, extreme: str) -> FirstLook:
         return number_or_list(asked)
     per = grouping_of(asked, extreme)
     if per:
-        return _for_namespaces(asked, sizes, extreme, conditions) if per == "namespace" else without_number(asked, per)
+        return _for_namespaces(asked, sizes, extreme, conditions) if per == "namespace" else not_answered(asked, (per,))
     total = exact(sum((amount(size) for _, size in sizes), Decimal()), "storage")
     if extreme:
         rows.sort(key=lambda row: amount(row[1]), reverse=extreme == "maximum")
@@ -77,9 +77,8 @@ def _for_namespaces(
     table = table_of(("namespace", "storage"), [(name, exact(size, "storage")) for name, size in ordered])
     place = f"{place_of(asked)}{conditions}"
     if extreme == "minimum" and without and not conditions:
-        more = f" and {len(without) - _MOST_NAMES} more" if len(without) > _MOST_NAMES else ""
         lowest = exact(ordered[0][1], "storage")
-        told = f"{', '.join(without[:_MOST_NAMES])}{more} have none; the lowest sum of others is {lowest}"
+        told = f"{some_of(without, _MOST_NAMES)} have none; the lowest sum of others is {lowest}"
         return fact(asked, f"Storage for each namespace {place}: {told}.", table)
     if extreme:
         first = ", ".join(name for name, size in ordered if size == ordered[0][1])

@@ -1,0 +1,169 @@
+"""Tells what a question asks for instead of the cause that was found: a fact, another mechanism, an actor, a time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.image_filters import images_of
+from holmes.triage.not_read import not_read
+from holmes.triage.periods import unread_time
+from holmes.triage.tags import asks_to_confirm
+from holmes.triage.vocabulary import folded, word_list
+from holmes.values.expressions import expression
+
+if TYPE_CHECKING:
+    from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
+    from holmes.values.first_look import FirstLook
+
+_SETTINGS: Final = ("HorizontalPodAutoscaler", "PodDisruptionBudget", "ResourceQuota", "LimitRange", "NetworkPolicy")
+_OF_SETTINGS: Final = frozenset({"scaling", "unreachable"})
+_SHOWN: Final = {
+    "memory": expression(r"(?i)memory|heap|rss|oom|leak|\b137\b|\bGC\b|[mg]i?b\b"),
+    "disk": expression(r"(?i)disk|volume|storage|space|claim|mount|quota|inode|capacity|enospc|filesystem|[mg]i?b\b"),
+    "certificate": expression(r"(?i)certificat|x509|\btls\b|\bssl\b|expired|handshake|issuer"),
+    "dns": expression(r"(?i)dns|resolv|\bhosts?\b|lookup|nxdomain|getaddrinfo|enotfound"),
+    "image": expression(r"(?i)image|pull|registry|manifest"),
+    "evicted": expression(r"(?i)evict|preempt|drain|pressure"),
+    "start": expression(r"(?i)schedul|\bnodes?\b|taint|insufficient|affinity|pending"),
+    "unreachable": expression(
+        r"(?i)network|polic|connect|time-?d? ?out|refused|reach|route|dns|\bports?\b|endpoint|selector|service"
+    ),
+}
+"""For symptoms, the texts that show them in a cause. The vocabulary has the words that ask about each."""
+_COMPLAINED: Final = frozenset({"memory", "disk"})
+"""Symptoms that a complaint is always about. Others can be mentioned in it, for example the image of a pod."""
+_READY_OF: Final = expression(
+    r"\b(?P<ready>\d{1,4}) ?(?:of|out of|/|von|de|sur) ?(?P<all>\d{1,4})\b"
+    r"(?: \w+){0,3} (?:ready|bereit|list[oa]s?|prets?)\b"
+)
+"""A statement about the number of ready pods: "1 of 2 replicas is ready"."""
+_DATABASES: Final = expression(r"database|\bdb\b|-db\b|sql|postgres|mongo|maria|oracle|cassandra|\bpg\b|-pg\b")
+_SERVERS: Final = {
+    **dict.fromkeys(("database", "databases", "db", "datenbank"), _DATABASES),
+    "cache": expression(r"cache|redis|valkey|memcache|varnish"),
+    "queue": expression(r"queue|rabbit|kafka|nats|amqp|sqs|broker"),
+    "broker": expression(r"broker|rabbit|kafka|nats|amqp|mqtt|mosquitto"),
+}
+"""The nouns of servers that a workload uses, and the texts that name one."""
+_OF_NAME: Final = expression(
+    r"^(?:the |der |die |das |el |la |le |l')?[\w-]+(?: [\w-]+)? (?:of|for|von|de|du|des) "
+    r"(?:the |der |dem |la |el |le )?(?:[\w./-]+)(?: [\w-]+)?\s*\??$"
+)
+"""A question that is only a noun: "qos class of payments", "warn level of the sms alerts"."""
+_OF_FACTS: Final = (
+    "settings", "replicas", "images", "placement", "resources", "usage", "uses", "address", "permission", "history",
+    "count", "age", "describe", "changes",
+)  # fmt: skip
+_FACT_WORDS: Final = expression(
+    r"\b(?:same|both|every|also|exposed|public|https?|paged|pager|owner|team|autoscaled|scale|root|privileged|labels?"
+    r"|encrypted|signed|pinned|expires?|\d+(?:[kmgt]i?b?)?)\b"
+)
+"""Words of questions for yes or no that ask for a property, and not whether something works."""
+_ABOUT: Final = expression(
+    r"(?:what|how) about\b|was ist mit\b|wie ist es mit\b|que (?:tal|hay de|pasa con)\b|qu'en est-il\b"
+)
+_REASONS: Final = expression(r"\b(?:because of|due to|wegen|por culpa de|a causa de|a cause d[eu'])")
+_WELL: Final = expression(
+    r"^(?:what|which|was|que|quoi|qu'est-ce qui)\b.{0,30}\b(?:is|are|ist|sind|esta|estan|est|sont) (?:\w+ )?"
+    r"(?:ok|okay|fine|healthy|well|gesund|in ordnung|bien|sain\w*)\b"
+    r"|\b(?:without|with no|ohne|sin|sans) (?:any )?"
+    r"(?:problems?|issues?|faults?|errors?|probleme?|fehler|problemas|erreurs)\b"
+)
+"""Questions for what is well: "what is ok in shop", "namespaces without problems"."""
+_BY_WHOM: Final = expression(
+    r"\b(?:by|von|por|par) (?:(?:some|any)(?:one|body)|jemand\w*|alguien|quelqu.un|whom|wem|quien|qui)\b"
+    r"|^(?:who|wer|quien|qui) "
+)
+"""A question for the actor of a change or a restart."""
+_TOPICS: Final = frozenset({"rollout", "scaling", "disk", "certificate", "permission", "job", "image"})
+"""Symptoms that are also what a question of fact is about: "did the rollout finish"."""
+_FACTUAL: Final = word_list("interrogatives") | word_list("who")
+ASKING: Final = word_list("asking") | word_list("interrogatives") | word_list("requests") | word_list("yes or no")
+
+
+def asked_instead(asked: Asked, look: FirstLook) -> str:
+    """Return what the question asks for instead of the cause that was found, as a sentence, or an empty string."""
+    question = asked.question
+    if _BY_WHOM.search(question.text) and ("restarting" in question.states or question.asks("changes")):
+        return "Nothing that was read tells who did it."
+    beside = _beside(asked, look)
+    if beside:
+        return f"Nothing that was read shows {beside}."
+    unread = not_read(question, asked.subject, of_faults=True)
+    time = unread_time(question.text) if question.asks("why") and not asked.subject.named else ""
+    if unread or time:
+        return unread or f"The time `{time}` was not understood."
+    scoped = asked.subject.named or question.asks("changes") or _WELL.search(question.text)
+    fact = scoped and _asks_fact(question)
+    return "Not answered: what was asked is not in what was read." if fact else ""
+
+
+def _asks_fact(question: Question) -> bool:
+    """Return whether a question neither complains nor asks for health: "which host does web serve", "is it exposed"."""
+    confirms = asks_to_confirm(folded(question.written))
+    past = not word_list("past verbs").isdisjoint(question.words[:1])
+    changes = question.asks("changes") or "rollout" in question.symptoms
+    if changes and (confirms or past) and not question.asks("why", "trouble"):
+        return True  # "nothing changed since yesterday, right?"
+    if _WELL.search(question.text) is not None:
+        return True
+    names = _ABOUT.match(question.text) is None
+    asks = confirms or (names and not _FACTUAL.isdisjoint(question.words[:1]))
+    asks = asks or _OF_NAME.search(question.text) is not None
+    if not word_list("yes or no").isdisjoint(question.words[:1]):  # "did the import finish" asks for the fault
+        asks = asks or question.asks(*_OF_FACTS) or _FACT_WORDS.search(question.text) is not None
+    troubled = question.wants_reason or question.states or question.symptoms - _TOPICS
+    concepts = ("health", "now", "events", "logs")
+    return asks and not troubled and not question.asks(*concepts)
+
+
+def _beside(asked: Asked, look: FirstLook) -> str:
+    """Return what the question is about if the cause has nothing to do with it: memory, a disk, a setting, a server."""
+    server = _server(asked, look)
+    if server:
+        return f"the state of its {server}"
+    ready = _told_unready(asked)
+    if ready:
+        return f"that pods of {ready} are not ready"
+    question, told = asked.question, " ".join((look.summary, *look.evidence, *look.notes, *look.chain))
+    kind = next((each for each in question.kinds if each in _SETTINGS), "")
+    if kind and kind not in told and question.asks("health") and question.symptoms <= _OF_SETTINGS:
+        return f"trouble with a {kind}"
+    symptom = next(iter(question.symptoms), "")
+    if len(question.symptoms) != 1 or symptom not in _SHOWN or question.asks("negation", "health"):
+        return ""
+    supposed = question.asks("why") or question.words[0] not in ASKING or _REASONS.search(question.text)
+    if symptom not in _COMPLAINED and supposed:
+        return ""
+    words = word_list(f"of {symptom}")
+    said = next((word for word in question.words if word in words), "")
+    return f"trouble with {symptom} (`{said}`)" if said and _SHOWN[symptom].search(told) is None else ""
+
+
+def _told_unready(asked: Asked) -> str:
+    """Return the workload of which the question says that pods are not ready, although all of them are."""
+    told = _READY_OF.search(asked.question.text)
+    if told is None or int(told["ready"]) >= int(told["all"]):
+        return ""
+    for each in asked.subject.objects:
+        wanted = each.integer("spec", "replicas")
+        if wanted and each.kind in ("Deployment", "StatefulSet"):
+            return str(each.ref) if each.integer("status", "readyReplicas") >= wanted else ""
+    return ""
+
+
+def _server(asked: Asked, look: FirstLook) -> str:
+    """Return the server of the subject that the question is about, if the cause names no such server.
+
+    "Is the payment database down?" is not about Deployment payments. A name such as `payments-db` has both words.
+    """
+    question = asked.question
+    written = {each.name for each in asked.subject.named}
+    own = (text for each in asked.subject.objects for text in (each.name, *images_of(each)))
+    told = " ".join((look.summary, *look.evidence, *look.chain, look.culprit, *own)).lower()
+    for before, word in pairwise(question.words):
+        if before in written and word in _SERVERS and not question.asks("why"):
+            return "" if _SERVERS[word].search(told) else word
+    return ""
