@@ -193,6 +193,12 @@ class ClusterState:
     def find(self, ref: ObjectRef) -> ClusterObject | None:
         return self.get(f"{ref.kind}.{ref.group}" if ref.group else ref.kind, ref.namespace, ref.name)
 
+    def written(self, name: str) -> ClusterObject | None:
+        """Return the object with a name such as `Deployment shop/checkout`, or None if it was not read."""
+        kind, _, path = name.partition(" ")
+        namespace, _, plain = path.rpartition("/")
+        return self.get(kind, namespace, plain)
+
     def by_uid(self, uid: str) -> ClusterObject | None:
         return self._by_uid.get(uid)
 

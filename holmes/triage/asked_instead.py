@@ -5,9 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.kubernetes.kinds import WORKLOADS
+from holmes.triage.connections import connections
 from holmes.triage.image_filters import images_of
 from holmes.triage.not_read import not_read
 from holmes.triage.periods import unread_time
+from holmes.triage.states import is_ready
 from holmes.triage.tags import asks_to_confirm
 from holmes.triage.vocabulary import folded, word_list
 from holmes.values.expressions import expression
@@ -64,6 +67,7 @@ _FACT_WORDS: Final = expression(
 _ABOUT: Final = expression(
     r"(?:what|how) about\b|was ist mit\b|wie ist es mit\b|que (?:tal|hay de|pasa con)\b|qu'en est-il\b"
 )
+_ROUTERS: Final = expression(r"(?i)\b(?:ingress|traefik|haproxy|contour|kong|envoy)")
 _REASONS: Final = expression(r"\b(?:because of|due to|wegen|por culpa de|a causa de|a cause d[eu'])")
 _WELL: Final = expression(
     r"^(?:what|which|was|que|quoi|qu'est-ce qui)\b.{0,30}\b(?:is|are|ist|sind|esta|estan|est|sont) (?:\w+ )?"
@@ -92,7 +96,9 @@ def asked_instead(asked: Asked, look: FirstLook) -> str:
     if beside:
         return f"Nothing that was read shows {beside}."
     unread = not_read(question, asked.subject, of_faults=True)
-    time = unread_time(question.text) if question.asks("why") and not asked.subject.named else ""
+    past = not word_list("past verbs").isdisjoint(question.words[:1])
+    timed = past or (question.asks("why") and not asked.subject.named)
+    time = unread_time(question.text) if timed else ""
     if unread or time:
         return unread or f"The time `{time}` was not understood."
     scoped = asked.subject.named or question.asks("changes") or _WELL.search(question.text)
@@ -129,7 +135,9 @@ def _beside(asked: Asked, look: FirstLook) -> str:
         return f"that pods of {ready} are not ready"
     question, told = asked.question, " ".join((look.summary, *look.evidence, *look.notes, *look.chain))
     kind = next((each for each in question.kinds if each in _SETTINGS), "")
-    if kind and kind not in told and question.asks("health") and question.symptoms <= _OF_SETTINGS:
+    judged = question.asks("health") or not word_list("yes or no").isdisjoint(question.words[:1])
+    judged = judged and not _REASONS.search(question.text)
+    if kind and kind not in told and judged and question.symptoms <= _OF_SETTINGS:
         return f"trouble with a {kind}"
     symptom = next(iter(question.symptoms), "")
     if len(question.symptoms) != 1 or symptom not in _SHOWN or question.asks("negation", "health"):
@@ -152,6 +160,23 @@ def _told_unready(asked: Asked) -> str:
         if wanted and each.kind in ("Deployment", "StatefulSet"):
             return str(each.ref) if each.integer("status", "readyReplicas") >= wanted else ""
     return ""
+
+
+def is_of_other(asked: Asked, look: FirstLook) -> bool:
+    """Return whether a question for the health of a server gets the fault of its client, or of what a proxy routes to.
+
+    Their faults are in its log, but it works.
+    """
+    question, path = asked.question, [asked.state.written(name) for name in look.chain]
+    if not question.asks("health") or question.asks("why", "trouble", "logs") or question.symptoms or len(path) <= 1:
+        return False
+    own, culprit = path[0], path[-1]
+    if own is None or culprit is None or own.kind not in WORKLOADS or not is_ready(own):
+        return False
+    if not asked.subject.named and asked.subject.contains(culprit):
+        return False
+    uses = own.ref in connections(asked.state, (culprit,)) and culprit.ref not in connections(asked.state, (own,))
+    return uses or any(_ROUTERS.search(image) for image in images_of(own))
 
 
 def _server(asked: Asked, look: FirstLook) -> str:

@@ -38,6 +38,7 @@ _ASKING: Final = word_list("interrogatives") | word_list("asking") | word_list("
 _STATING: Final = word_list("yes or no") | word_list("modals")
 _OF: Final = word_list("of")
 _DETERMINERS: Final = word_list("determiners")
+_PROBES: Final = frozenset({"liveness", "readiness", "startup"})
 _LONGEST: Final = 4
 _MOST_TOLD: Final = 4
 _LEAST_PARTS: Final = 2
@@ -143,15 +144,18 @@ def _spelled_fields(question: Question, each: ClusterObject) -> Iterator[tuple[s
 
 def settings(asked: Asked) -> FirstLook:
     """Return the fields of the named objects whose names match words of the question, for example `readinessProbe`."""
-    words = {spelling for word in asked.question.words for spelling in (word, word.removesuffix("s"))}
+    asks_probe = not {"probe", "probes"}.isdisjoint(asked.question.words)
+    probes = _PROBES & {*asked.question.words} or (_PROBES if asks_probe else frozenset())
+    words = {spelling for word in (*asked.question.words, *probes) for spelling in (word, word.removesuffix("s"))}
     words |= {"port"} if "puerto" in words else set()
     words |= {"env", "from"} if words & _VARIABLES else set()
+    others = {f"{each}Probe" for each in _PROBES - probes} if probes else set()
     rows = [
         (str(each.ref), path, shown(value))
         for each in asked.subject.objects
         if each.kind != "Secret"
         for path, value in fields(each.body.get("spec", {}), "spec")
-        if _is_named(path, words) and not isinstance(value, (dict, list))
+        if _is_named(path, words) and not isinstance(value, (dict, list)) and others.isdisjoint(path.split("."))
     ]
     if not rows:
         about = asked.subject.objects[0].ref

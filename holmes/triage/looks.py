@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from holmes.diagnosis.scan import ScanResult
-    from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import LogKey
     from holmes.triage.plans import Plan
     from holmes.triage.subjects import Missing, Subject
@@ -153,7 +152,7 @@ def take_first_look(request: LookRequest, scan: ScanResult) -> FirstLook:
     if request.alerts:
         return look_at_alerts(request.alerts, scan, request.namespace)
     look = _of_parts(request, scan)
-    told = (_object(name, scan) for name in dict.fromkeys((*look.subject, *look.chain, look.culprit)))
+    told = (scan.state.written(name) for name in dict.fromkeys((*look.subject, *look.chain, look.culprit)))
     note = suspected.note(look, [each for each in told if each is not None])
     return replace(look, notes=(*look.notes, note)) if note else look
 
@@ -217,7 +216,7 @@ def _needs_noun(text: str) -> bool:
 
 
 def _asked(request: LookRequest, scan: ScanResult) -> Asked:
-    earlier = tuple(each for name in request.about if (each := _object(name, scan)) is not None)
+    earlier = tuple(each for name in request.about if (each := scan.state.written(name)) is not None)
     question, subject = find_subject(parsed(request.question, scan.state), names_of(scan.state), request.namespace)
     subject = read_otherwise(question, subject, names_of(scan.state))
     subject = with_earlier(question, subject, scan.state, earlier)
@@ -228,13 +227,6 @@ def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     return with_participles(
         Asked(question=question, subject=subject, state=scan.state, report=scan.report, ledger=ledger, usage=scan.usage)
     )
-
-
-def _object(name: str, scan: ScanResult) -> ClusterObject | None:
-    """Return the object with a name such as `Deployment shop/checkout`, or None if it does not exist."""
-    kind, _, path = name.partition(" ")
-    namespace, _, plain = path.rpartition("/")
-    return scan.state.get(kind, namespace, plain)
 
 
 def _first_look(asked: Asked) -> FirstLook:

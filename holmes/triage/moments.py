@@ -321,9 +321,7 @@ def _since_fault(asked: Asked) -> FirstLook:
 
 def _last_changes(asked: Asked, culprit: str) -> Iterator[ObjectTime]:
     """Yield the changes of the object at fault, the newest first: no condition of a Service tells since when."""
-    kind, _, path = culprit.partition(" ")
-    namespace, _, name = path.rpartition("/")
-    found = asked.state.get(kind, namespace, name)
+    found = asked.state.written(culprit)
     times = times_of(asked.state, found) if found is not None else ()
     yield from sorted((each for each in times if each.topic == "changed"), key=lambda each: -each.at)
 

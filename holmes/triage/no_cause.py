@@ -10,13 +10,14 @@ from holmes.diagnosis.facts.log_numbers import settled_amounts
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.volumes import class_name, waits_for_consumer
-from holmes.kubernetes.fields import REVISION_LABEL, integer, text
+from holmes.kubernetes.fields import REVISION_LABEL, integer, text, written
 from holmes.triage.asked import look_about, one_sentence
 from holmes.triage.at_once import starting_words
 from holmes.triage.connections import connections
 from holmes.triage.intended import says_outdated
 from holmes.triage.ledger import unread
 from holmes.triage.log_troubles import troubles_of, workloads_of
+from holmes.triage.object_times import times_of
 from holmes.triage.scopes import LOGGING, VISIBLE
 from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import word_list
@@ -36,6 +37,7 @@ _MOST_NAMED: Final = 6
 _MEMORY: Final = expression(r"(?i)heap|rss|mem(?:ory)?(?![a-z])")
 _YES_OR_NO: Final = word_list("yes or no")
 _SIGNS: Final = word_list("signs of trouble")
+_RESULTS: Final = frozenset({"completed", "failed"})
 _LATELY_SECONDS: Final = 3_600.0
 _LEAST_LINES: Final = 3
 
@@ -95,8 +97,14 @@ def _asks_of_leak(question: Question) -> bool:
 
 
 def of_another_time(asked: Asked, named: Named, incident: Incident) -> FirstLook:
-    """Answer about a time in which the known incident was not there."""
+    """Answer about a time in which the known incident was not there: with the runs of a job in it, if there are any."""
     period = asked.question.period
+    start, end = period.bounds(asked.state.now) if period is not None else (0.0, 0.0)
+    every = dict.fromkeys(time for each in named.objects for time in times_of(asked.state, each))
+    runs = [time for time in every if time.topic in _RESULTS and start <= time.at <= end]
+    if runs and not asked.question.asks("why"):
+        told = "; ".join(f"{time.object.ref}: {time.what} {written(time.at)}" for time in runs[:_MOST_NAMED])
+        return look_about(asked, named, "answered", f"{told}.")
     text = f"No fault of {named.objects[0].ref} is known to be from `{period.text if period else ''}`."
     since = f" It has another incident, since {incident.since}." if incident.since else ""
     return look_about(asked, named, "inconclusive", f"{text}{since}")

@@ -24,6 +24,17 @@ _SUPPOSED: Final = expression(
     r"|(?:se )?cae|tombe|ausfallt)\b"
 )
 
+_PAGED: Final = expression(
+    r"\b(?:who|whom|(?:any|some|no)(?:one|body)|jemand|wer|wen|niemand|alguien|quien|nadie|quelqu'un|qui|personne)\b"
+    r".{0,20}\b(?:paged|notified|alerted|called|woken|benachrichtigt|alarmiert|geweckt|avisa\w*|notifica\w*|alertee?"
+    r"|prevenue?|reveillee?)\b"
+)
+
+_NEVER_READ: Final = (
+    (_PAGED, "Whom an alert reaches was not read."),
+    (_SUPPOSED, "The consequences were not examined."),
+)
+
 
 def not_read(question: Question, subject: Subject, *, of_faults: bool = False) -> str:
     """Return that what the question is about was not read, or an empty string.
@@ -35,8 +46,9 @@ def not_read(question: Question, subject: Subject, *, of_faults: bool = False) -
     runs = any(each.kind in ("CronJob", "Job") for each in subject.objects)
     if _BACKUP.search(question.text) and subject.named and not runs:
         return "Whether there is a backup of its data was not read."
-    if _SUPPOSED.search(question.text):
-        return "The consequences were not examined."
+    told = next((told for asked, told in _NEVER_READ if asked.search(question.text)), "")
+    if told:
+        return told
     if of_faults:
         return ""
     if _FILLING.search(question.text):

@@ -45,7 +45,7 @@ _HALF_READ: Final = expression(
     r"\b(?:between|zwischen|entre) \d{1,2} (?:and|und|y|et) \d{1,2} "
     r"(?:this|last|tonight|in the|o'clock|uhr|heute|diese)\b"
     r"|\b(?:quarter|half) (?:past|to) (?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b"
-    r"|\b(?:night|evening|week) before last\b|\bvorletzte[rn]? (?:nacht|woche)\b"
+    r"|\b(?:evening|week) before last\b|\bvorletzte[rn]? woche\b"
 )
 """Times of which only a part can be read."""
 _BETWEEN: Final = expression(

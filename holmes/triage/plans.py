@@ -20,6 +20,7 @@ from holmes.triage.commands import (
 from holmes.triage.draining import asks_drain, drain
 from holmes.triage.exposure import asks_exposure, exposure
 from holmes.triage.field_answers import asks_condition, asks_field, condition, field_answer, settings
+from holmes.triage.former import asks_former, former
 from holmes.triage.grammar import asks_who, unknown_parts
 from holmes.triage.lists_asked import asks_if_has, asks_list, lacks_something
 from holmes.triage.log_answers import asks_logs, log_answer, searches_lines
@@ -302,6 +303,7 @@ _PLANS: Final = (
     Plan(fits=_asks_whose, answer=details.addresses, takes=_ALL),
     Plan(fits=asks_columns, answer=inventory.number_or_list),
     Plan(fits=asks_permission, answer=permission, takes=_ALL),
+    Plan(fits=asks_former, answer=former, takes=_ALL),
     Plan(fits=asks_time, answer=moments, takes=_ALL),
     Plan(fits=details.asks_keys, answer=details.keys, takes=_ALL),
     Plan(fits=asks_port_forward, answer=port_forward, takes=_ALL),

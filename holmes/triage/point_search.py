@@ -99,6 +99,8 @@ _WEEKEND: Final = (
 _EARLY: Final = r"in the (?:small|wee|early) hours"
 _WHOLE_DAYS: Final[tuple[tuple[str, Point], ...]] = (
     (rf"this morning|(?:heute|diesen) (?:{_MORNING})|esta manana|ce matin", Point(day=days_back(0), clock=(0, 12))),
+    (r"(?:the )?night before last(?: night)?|vorletzte nacht|anteanoche|avant-derniere nuit",
+     Point(day=days_back(2), clock=(18, 32))),
     (_LAST_NIGHT, Point(day=days_back(1), clock=(18, 32))),
     (r"tonight|this night|heute nacht|esta noche|cette nuit|over ?night",
      Point(day=Day(begins=_night), clock=(18, 32))),

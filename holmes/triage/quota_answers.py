@@ -35,7 +35,8 @@ def asks_quota(question: Question, subject: Subject) -> bool:
 
 def quota(asked: Asked) -> FirstLook:
     """Return what is used and what is left of the quotas in the scope of the question."""
-    look = look_for_cause(asked) if asked.question.asks("trouble") else None
+    asks_fault = asked.question.asks("trouble") and not asked.question.asks("count")
+    look = look_for_cause(asked) if asks_fault else None
     if look is not None and look.verdict == "cause_found":
         return look
     named = [each for each in asked.subject.objects if each.kind == "ResourceQuota"]

@@ -70,9 +70,7 @@ def second_look(asked: Asked, claim: str) -> FirstLook:
 
 def objections(asked: Asked, look: FirstLook) -> tuple[str, ...]:
     """Return what speaks against the culprit of a look. Evidence of the culprit in the look shows its fault."""
-    kind, _, path = look.culprit.partition(" ")
-    namespace, _, name = path.rpartition("/")
-    each = asked.state.get(kind, namespace, name)
+    each = asked.state.written(look.culprit)
     if each is None:
         return ()
     parts = {str(part.ref) for part in (each, *asked.state.pods_of(each))}

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.rule_ids import CRASHES
-from holmes.triage.asked_instead import ASKING, asked_instead
+from holmes.triage.asked_instead import ASKING, asked_instead, is_of_other
 from holmes.triage.complaints import only_complains
 from holmes.triage.grammar import asks_who, order_of
 from holmes.triage.ledger import STRUCTURAL
@@ -30,6 +30,9 @@ _UNMEASURED: Final = word_list("unmeasured")
 _ASKING_LEAVE: Final = word_list("asking leave")
 _OF: Final = word_list("of")
 _COMPONENTS: Final = frozenset({"kubernetes", "k8s", "kubelet", "kubelets"})
+_LAST_OPENING: Final = 2
+"""The last place of a noun that the question begins with: "did the import of catalog fail"."""
+_FEW_WORDS: Final = 6
 _KILLED: Final = "137"
 """The exit code of a container that got the signal SIGKILL."""
 _UNCHECKED: Final = frozenset({"permission", "usage", "secret_value", "uses", "resources"})
@@ -53,10 +56,14 @@ def _weighed_cause(asked: Asked, look: FirstLook) -> FirstLook:
     other = asked_instead(asked, look)
     if other:
         return replace(open_look, summary=f"{other} Beside it, a fault was found: {look.summary}")
-    possessed = tuple(_possessed(asked))
-    if possessed and not asked.question.asks("why", "trouble"):
+    unknown, troubled = asked.subject.unknown, asked.question.asks("trouble")
+    possessed = [each for each in _possessed(asked) if each in unknown or not troubled]
+    if possessed and not asked.question.asks("why"):
         text = f"Nothing that was read shows the state of its {' and '.join(possessed)}."
         return replace(open_look, severity=look.severity, summary=text, evidence=(), since="")
+    if is_of_other(asked, look):
+        own = look.chain[0] if look.chain else asked.subject.place
+        return replace(open_look, verdict="healthy", summary=f"No fault of {own} itself was found. {look.summary}")
     return look
 
 
@@ -150,7 +157,10 @@ def _possessed(asked: Asked) -> Iterator[str]:
     words = asked.question.words
     names = {each.name for each in asked.subject.named}
     yield from (word for before, word in pairwise(words) if word in _UNMEASURED and before in names)
+    judged = asked.question.asks("trouble") or words[0] in ASKING
+    unknown = asked.subject.unknown if judged and len(words) <= _FEW_WORDS else ()
     for index, word in enumerate(words[:-2]):
         after = [each for each in words[index + 2 : index + 4] if each not in ("the", "der", "die", "la", "el", "le")]
-        if word in _UNMEASURED and words[index + 1] in _OF and after and after[0] in names:
+        possessed = word in _UNMEASURED or (word in unknown and index <= _LAST_OPENING)
+        if possessed and words[index + 1] in _OF and after and after[0] in names:
             yield word
