@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.connections import connections
+from holmes.triage.grammar import asks_person, asks_user
 from holmes.triage.image_filters import images_of
 from holmes.triage.not_read import not_read
 from holmes.triage.periods import unread_time
@@ -68,6 +69,11 @@ _ABOUT: Final = expression(
     r"(?:what|how) about\b|was ist mit\b|wie ist es mit\b|que (?:tal|hay de|pasa con)\b|qu'en est-il\b"
 )
 _ROUTERS: Final = expression(r"(?i)\b(?:ingress|traefik|haproxy|contour|kong|envoy)")
+_LEADING: Final = frozenset({"as", "in", "on", "at", "with", "from", "to", "by", "als", "mit", "con", "avec", "sous"})
+_MOST: Final = expression(
+    r"(?:the )?(?:biggest|largest|highest|longest|slowest|fastest|lowest|smallest|average|mean|median|max\w*|min\w*)\b"
+)
+"""A question for a number that begins with its order: "biggest upload of web"."""
 _REASONS: Final = expression(r"\b(?:because of|due to|wegen|por culpa de|a causa de|a cause d[eu'])")
 _WELL: Final = expression(
     r"^(?:what|which|was|que|quoi|qu'est-ce qui)\b.{0,30}\b(?:is|are|ist|sind|esta|estan|est|sont) (?:\w+ )?"
@@ -90,7 +96,8 @@ ASKING: Final = word_list("asking") | word_list("interrogatives") | word_list("r
 def asked_instead(asked: Asked, look: FirstLook) -> str:
     """Return what the question asks for instead of the cause that was found, as a sentence, or an empty string."""
     question = asked.question
-    if _BY_WHOM.search(question.text) and ("restarting" in question.states or question.asks("changes")):
+    acted = "restarting" in question.states or question.asks("changes")
+    if asks_person(question) or (_BY_WHOM.search(question.text) and acted):
         return "Nothing that was read tells who did it."
     beside = _beside(asked, look)
     if beside:
@@ -113,10 +120,11 @@ def _asks_fact(question: Question) -> bool:
     changes = question.asks("changes") or "rollout" in question.symptoms
     if changes and (confirms or past) and not question.asks("why", "trouble"):
         return True  # "nothing changed since yesterday, right?"
-    if _WELL.search(question.text) is not None:
+    if asks_user(question) or _WELL.search(question.text) is not None:
         return True
     names = _ABOUT.match(question.text) is None
-    asks = confirms or (names and not _FACTUAL.isdisjoint(question.words[:1]))
+    opening = question.words[1:2] if question.words[0] in _LEADING else question.words[:1]
+    asks = confirms or (names and not _FACTUAL.isdisjoint(opening)) or _MOST.match(question.text) is not None
     asks = asks or _OF_NAME.search(question.text) is not None
     if not word_list("yes or no").isdisjoint(question.words[:1]):  # "did the import finish" asks for the fault
         asks = asks or question.asks(*_OF_FACTS) or _FACT_WORDS.search(question.text) is not None

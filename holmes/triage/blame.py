@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.fixes import kept_steps, restarted
 from holmes.diagnosis.facts.stale_settings import stale_settings
-from holmes.kubernetes.fields import written
+from holmes.kubernetes.fields import text, written
 from holmes.triage.asked import look_about, one_sentence
 from holmes.triage.connections import connections, identity
 from holmes.triage.states import stop_of
@@ -137,8 +137,26 @@ def from_reason(asked: Asked, named: Named | None, found: Reason, path: tuple[Ob
     return replace(look, severity="warning", culprit=str(found.culprit), evidence=found.evidence, chain=chain)
 
 
+def _idle_scaler(asked: Asked, each: ClusterObject) -> ClusterObject | None:
+    """Return the ScaledObject of KEDA that keeps a workload at zero because no trigger is active, or None."""
+    targets = (
+        scaler
+        for scaler in asked.state.of("ScaledObject.keda.sh", each.namespace)
+        if scaler.text("spec", "scaleTargetRef", "name") == each.name
+        and (scaler.text("spec", "scaleTargetRef", "kind") or "Deployment") == each.kind
+    )
+    idle = each.at("spec", "replicas") == 0
+    return next((one for one in targets if idle and text(one.condition("Active"), "status") == "False"), None)
+
+
 def stopped(asked: Asked, named: Named, each: ClusterObject) -> FirstLook:
     """Return the look that names a setting which stops an object on purpose."""
     setting, effect = stop_of(each)
+    scaler = _idle_scaler(asked, each)
+    if scaler is not None:
+        told = f"{scaler.ref} of KEDA scales {each.ref} to zero while none of its triggers is active."
+        look = look_about(asked, named, "cause_found", told)
+        shown = (f"{scaler.ref}, status.conditions[type=Active].status: False", f"{each.ref}, {setting}")
+        return replace(look, severity="info", culprit=str(scaler.ref), evidence=shown)
     look = look_about(asked, named, "cause_found", f"{each.ref} {effect} ({setting}).")
     return replace(look, severity="info", culprit=str(each.ref), evidence=(f"{each.ref}, {setting}",))

@@ -120,15 +120,20 @@ def _scaled(_state: ClusterState, each: ClusterObject) -> str:
 
 def _metrics(_state: ClusterState, each: ClusterObject) -> str:
     """Return the targets of an autoscaler, for example `cpu 70%`."""
-    return ", ".join(filter(None, map(_metric, each.children("spec", "metrics"))))
+    return ", ".join(" ".join(one) for one in metric_targets(each))
 
 
-def _metric(one: JsonObject) -> str:
+def metric_targets(each: ClusterObject) -> tuple[tuple[str, str], ...]:
+    """Return the names and the targets of the metrics of an autoscaler."""
+    return tuple(map(_metric, each.children("spec", "metrics")))
+
+
+def _metric(one: JsonObject) -> tuple[str, str]:
     found = next((value for value in one.values() if isinstance(value, dict) and "target" in value), {})
     target = child(found, "target")
     share = f"{integer(target, 'averageUtilization')}%" if "averageUtilization" in target else ""
     name = text(found, "name") or text(found, "metric", "name")
-    return f"{name} {share or text(target, 'averageValue') or text(target, 'value')}"
+    return name, share or text(target, "averageValue") or text(target, "value")
 
 
 def _class(_state: ClusterState, each: ClusterObject) -> str:

@@ -14,6 +14,7 @@ from holmes.triage.cells import told_owner
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import pod_spec
+from holmes.triage.grammar import asks_person, asks_user
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
@@ -107,6 +108,8 @@ def asks_uses(question: Question, subject: Subject) -> bool:
     depends = _DEPENDS.search(question.text) is not None
     if question.asks("why", "logs", "count") or (question.asks("images") and not subject.kinds):
         return False
+    if asks_user(question) or asks_person(question):
+        return False
     if question.asks("trouble") and not depends:
         return False
     relation = beginnings("relations").search(_without_names(question, subject))
@@ -147,7 +150,8 @@ def uses(asked: Asked) -> FirstLook:
         return _between(asked)
     owned = first.kind in ("Pod", "ReplicaSet", "Job") or "Pod" in asked.question.kinds  # "who owns the pod web"
     owned = owned or bool(told_owner(first))
-    if beginnings("owners").search(asked.question.spoken) and owned:
+    owning = beginnings("owners").search(asked.question.spoken) or "responsible" in asked.question.words
+    if owning and owned:
         return _owner(asked, first)
     if _is_routed(asked, first) or "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
         return _needs(asked, first)

@@ -11,8 +11,9 @@ from holmes.diagnosis.facts.changes import autoscalers_of, replica_sets_newest_f
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import serving_workloads
-from holmes.kubernetes.fields import children, duration, integer, text, written
+from holmes.kubernetes.fields import child, children, duration, integer, text, written
 from holmes.triage.causes import look_for_cause
+from holmes.triage.cells import metric_targets
 from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.image_filters import image_conditions, images_of
@@ -147,6 +148,7 @@ def _addresses(asked: Asked) -> FirstLook:
             each.text("status", "podIP")
             or each.text("spec", "clusterIP")
             or ", ".join(text(one, "address") for one in each.children("status", "addresses"))
+            or ", ".join(text(one, "ip") or text(one, "hostname") for one in _balancers(each))
             or ", ".join(f"host port {port}" for port in _host_ports(each)),
             status_of(each),
         )
@@ -155,6 +157,11 @@ def _addresses(asked: Asked) -> FirstLook:
     behind = dict(_behind_services(asked))
     summary = "; ".join(f"{row[0]}: {row[1] or 'no address'}{behind.get(row[0], '')}" for row in rows[:4])
     return fact(asked, f"{summary}.", table_of(("object", "address", "status"), rows))
+
+
+def _balancers(each: ClusterObject) -> tuple[JsonObject, ...]:
+    """Return the addresses that a load balancer gave an Ingress or a Service."""
+    return each.children("status", "loadBalancer", "ingress")
 
 
 def _behind_services(asked: Asked) -> Iterator[tuple[str, str]]:
@@ -236,7 +243,8 @@ def asks_scaling_bounds(question: Question, subject: Subject) -> bool:
     allowed = question.asks("permission") or not word_list("modals").isdisjoint(words)
     room = room or (question.asks("count") and allowed)  # "how many pods may the HPA of web start"
     of_all = "HorizontalPodAutoscaler" in question.kinds and not word_list("limits of scaling").isdisjoint(words)
-    about = room or of_all if subject.named else of_all
+    measured = "HorizontalPodAutoscaler" in question.kinds and question.asks("usage", "resources")
+    about = room or of_all or measured if subject.named else of_all
     return bool(scaled and about) and not question.asks("why", "trouble", "changes", "when", "logs")
 
 
@@ -256,8 +264,21 @@ def scaling_bounds(asked: Asked) -> FirstLook:
         now, most = each.integer("status", "currentReplicas"), each.integer("spec", "maxReplicas")
         least = each.integer("spec", "minReplicas") or 1
         room = f"{counted(most - now, 'more replica')} possible" if most > now else "its maximum is reached"
-        told.append(f"{each.ref} has {now} of at most {most} replicas (at least {least}): {room}")
+        measures = f"; {', '.join(_measured(each))}" if asked.question.asks("usage", "resources") else ""
+        told.append(f"{each.ref} has {now} of at most {most} replicas (at least {least}): {room}{measures}")
     return fact(asked, f"{'; '.join(told)}.")
+
+
+def _measured(scaler: ClusterObject) -> Iterator[str]:
+    """Yield the metrics of an autoscaler with their targets and present values: `cpu target 70%, now 52%`."""
+    now = {}
+    for one in scaler.children("status", "currentMetrics"):
+        source = next((value for value in one.values() if isinstance(value, dict) and "current" in value), {})
+        share = child(source, "current").get("averageUtilization")
+        amount = f"{share}%" if share is not None else text(source, "current", "averageValue")
+        now[text(source, "name") or text(source, "metric", "name")] = amount or text(source, "current", "value")
+    for name, target in metric_targets(scaler):
+        yield f"{name} target {target}, now {now.get(name) or 'unknown'}"
 
 
 def _autoscalers(asked: Asked) -> tuple[ClusterObject, ...]:

@@ -1,10 +1,10 @@
-"""Answers what a drain of a node would do: the pods that it evicts, what blocks it, and what would be lost."""
+"""Answers what the drain of a node or the restart of a workload would do: which pods end, and what would be lost."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.fields import matches_selector
+from holmes.kubernetes.fields import matches_selector, text
 from holmes.kubernetes.kinds import SCALED
 from holmes.triage.facts import fact, table_of
 from holmes.triage.ledger import unread
@@ -26,6 +26,18 @@ _DRAIN: Final = expression(
     r"\b(?:can|could|may|should|safe|ok|happens?|if|when|before|kann|darf|konnen|passiert|wenn|puedo|puede|podemos|seguro"
     r"|pasa|si|puis-je|peut-on|risque)\b.{0,40}\b(?:drain\w*|take (?:\S+ )?down|shut (?:\S+ )?down|reboot|entleer\w*"
     r"|leeren|vaci\w+|drena\w*|vider|neu ?starten|reiniciar|redemarrer)\b"
+)
+_RESTART: Final = (
+    r"(?:restart|bounce|kill|delete|recreate|reboot|roll|redeploy|evict|stop|neu ?starten|neustarten|loschen|killen"
+    r"|reiniciar|borrar|matar|eliminar|redemarrer|supprimer|tuer)"
+)
+_LEAVE: Final = expression(
+    r"\b(?:safe|ok|okay|fine|alright|harmless|risky|dangerous|sicher|seguro|sur|risque) (?:to|zu|de|a) (?:\w+ )?"
+    rf"{_RESTART}\b"
+    rf"|^(?:can|could|may|should|shall|must) (?:i|we|one) (?:\w+ )?{_RESTART}\b"
+    rf"|^(?:kann|darf|soll|sollte|sollten|muss) (?:ich|wir|man) .{{1,60}}\b{_RESTART}\b"
+    rf"|^(?:puedo|podemos|debo|debemos|deberia) {_RESTART}\b"
+    rf"|^(?:puis-je|peut-on|dois-je|faut-il|est-ce que je peux) {_RESTART}\b"
 )
 _STAYING: Final = frozenset({"DaemonSet", "Node"})
 """The owners of pods that a drain leaves alone."""
@@ -58,6 +70,48 @@ def drain(asked: Asked) -> FirstLook:
     rows = [(pod.ref.path, str(state.workload_of(pod).ref)) for pod in evicted]
     notes = (*((f"{some_of(lost, _MOST_NAMED)}.",) if lost else ()), "The room on other nodes was not examined.")
     return fact(asked, summary, table_of(("evicted pod", "workload"), rows), notes=notes)
+
+
+def asks_restart(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks if a person can or should restart a workload: "is it safe to restart web"."""
+    run = any(each.kind in (*SCALED, "DaemonSet", "Pod") for each in subject.objects)
+    return run and _LEAVE.search(question.text) is not None and not question.asks("why", "how_to", "when")
+
+
+def restart(asked: Asked) -> FirstLook:
+    """Return what a restart of the named workloads or pods ends, and what would be lost. It does not advise."""
+    state = asked.state
+    gaps = unread(state, ("Pod", "PodDisruptionBudget"), ())
+    if gaps:
+        return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
+    named = [each for each in asked.subject.objects if each.kind in (*SCALED, "DaemonSet", "Pod")]
+    pods = list(dict.fromkeys(pod for each in named for pod in state.pods_of(each) or (each,) if pod.kind == "Pod"))
+    lost = [f"{pod.ref} {what}" for pod in pods for what in _losses(pod)]
+    told = "; ".join(_restarted(state, each) for each in named)
+    limits = some_of(list(_limits(state, pods)), _MOST_NAMED)
+    notes = (*((f"{some_of(lost, _MOST_NAMED)}.",) if lost else ()), "Whether a restart helps was not examined.")
+    return fact(asked, f"{told}{f'; {limits}, which a restart does not obey' if limits else ''}.", notes=notes)
+
+
+def _restarted(state: ClusterState, each: ClusterObject) -> str:
+    """Return what a restart of a workload ends, and what it keeps."""
+    pods = [each] if each.kind == "Pod" else [pod for pod in state.pods_of(each) if lives(pod)]
+    claims = {
+        text(one, "persistentVolumeClaim", "claimName")
+        for pod in pods
+        for one in pod.children("spec", "volumes")
+        if "persistentVolumeClaim" in one
+    }
+    kept = f", and keeps its data in PersistentVolumeClaim {some_of(sorted(claims), _MOST_NAMED)}" if claims else ""
+    others = len(state.pods_of(state.workload_of(each))) - 1 if each.kind == "Pod" else 0
+    if not pods:
+        return f"{each.ref} has no pods to restart"
+    if len(pods) == 1 and not others:
+        rolling = each.kind == "Deployment" and each.text("spec", "strategy", "type") != "Recreate"
+        gap = "its only pod is replaced by a new one first" if rolling else "it is down until its only pod is back"
+        return f"If {each.ref} is restarted, {gap}{kept}"
+    number = counted(others, "other pod") if each.kind == "Pod" else f"{counted(len(pods), 'pod')}, a few at a time"
+    return f"A restart of {each.ref} {'leaves' if each.kind == 'Pod' else 'replaces'} {number}{kept}"
 
 
 def _outages(state: ClusterState, evicted: list[ClusterObject]) -> Iterator[ClusterObject]:

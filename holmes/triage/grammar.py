@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
 NAME: Final = expression(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 """A word that can be the name of an object."""
+_WHO_DID: Final = expression(
+    r"(?:who|wer|quien|qui) (?:has |hat |ha |a )?(?:switched|turned|shut|scaled|stopped|disabled|removed|deleted"
+    r"|changed|edited|touched|restarted|broke|abgeschaltet|ausgeschaltet|geandert|geloscht|gestoppt|apago|cambio|borro|paro"
+    r"|arrete|modifie|supprime)\b"
+)
+_WHICH_USER: Final = expression(
+    r"\b(?:which|what|as which|as what|welche[rn]?|que|quel) (?:\w+ )?(?:user|username|account|password|role|benutzer"
+    r"|usuario|utilisateur|compte)\b"
+)
 _LINKING: Final = word_list("linking")
 _TEMPORAL: Final = word_list("temporal")
 _PLURAL_VERBS: Final = word_list("plural verbs")
@@ -58,6 +67,16 @@ _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
 def asks_who(question: Question) -> bool:
     """Return whether a question asks for a person or a program: "who killed web"."""
     return bool(question.words) and question.words[0] in _BY_WHOM
+
+
+def asks_person(question: Question) -> bool:
+    """Return whether a question asks for the person who did something: "who switched off web"."""
+    return _WHO_DID.match(question.text) is not None
+
+
+def asks_user(question: Question) -> bool:
+    """Return whether a question asks for the user of a server: "as which database user does web connect"."""
+    return _WHICH_USER.search(question.text) is not None
 
 
 def unknown_parts(question: Question, subject: Subject) -> tuple[str, ...]:

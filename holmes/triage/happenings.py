@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
+_CHANGED_BEFORE: Final = expression(
+    r"(?:what|was|que|qu'est-ce qui) (?:has |have |had |was |is |hat |ha |a )?(?:been )?"
+    r"(?:changed?|different|new|anders|geandert|anderte|verandert\w*|cambio|cambiado|change)\b.{0,60}"
+    r"\b(?:before|from before|bevor|als vorher|vorher|antes|avant)\b"
+)
 _HOUR_SECONDS: Final = 3_600.0
 _CHANGED: Final = (
     *WORKLOAD_KINDS, "ConfigMap", "Secret", "Service", "Ingress", "NetworkPolicy", "HorizontalPodAutoscaler",
@@ -74,7 +79,7 @@ _BY_SOMEBODY: Final = expression(
 
 def asks_changes(question: Question, subject: Subject) -> bool:
     """Return whether a question asks what changed. "Nothing was rolled out, why" asks for a cause."""
-    if acts(question, subject):
+    if acts(question, subject) or changed_before(question):
         return True
     if question.asks("trouble", "negation", "health") or question.symptoms - _OF_CHANGES:
         return False
@@ -92,6 +97,11 @@ def asks_changes(question: Question, subject: Subject) -> bool:
     told = said and (dated or asks_who(question))
     latest = said and not subject.named and _LATEST.search(question.text) is not None
     return question.asks("changes") or latest or told or ((deployed or happened) and dated)
+
+
+def changed_before(question: Question) -> bool:
+    """Return whether a question asks what changed before the trouble: "what changed before it broke"."""
+    return _CHANGED_BEFORE.match(question.text) is not None
 
 
 def _lists_created(question: Question, subject: Subject) -> bool:
@@ -132,7 +142,8 @@ def changes(asked: Asked) -> FirstLook:
     """List what changed in a time span, newest first. The default is the last hour."""
     now, period = asked.state.now, asked.question.period
     start, end = period.bounds(now) if period is not None else (now - _HOUR_SECONDS, now)
-    if period is None and asked.subject.named and _WHENEVER.search(asked.question.text):
+    whenever = _WHENEVER.search(asked.question.text) or changed_before(asked.question)
+    if period is None and asked.subject.named and whenever:
         start = 0.0
     latest = _LATEST.search(asked.question.text) if period is None else None
     start = 0.0 if latest is not None else start

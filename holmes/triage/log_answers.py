@@ -150,7 +150,11 @@ def _unread(asked: Asked, found: Sequence[LogLine], shown: Sequence[LogLine], fi
     left = (*((rate[0],) if rate is not None else ()), *bounds_left(asked, filters))
     if left:
         return f"`{left[0]}` could not be applied to log lines."
-    return amount_left(asked, shown) or _unread_words(asked, found, shown, filters)
+    gap = amount_left(asked, shown) or _unread_words(asked, found, shown, filters)
+    texts = [one for one in filters if one.told.strip().startswith("with text")]
+    alone = [f"{sum(map(one.holds, found)):,} {one.told.strip()}" for one in texts if any(map(one.holds, found))]
+    whole = gap or shown or not alone or len(texts) <= 1
+    return gap if whole else f"no log line {place_of(asked)} has all of it; alone, there are {'; '.join(alone)}."
 
 
 def _unread_words(

@@ -53,8 +53,10 @@ _SERVERS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Service"
 _OF_LOAD: Final = frozenset({"memory", "ready"})
 """Symptoms that a server can have because of too many requests. A crash tells its own reason."""
 _REGISTRY: Final = expression(r"(?<![\w./-])((?:[a-z0-9-]+\.)+[a-z]{2,})(?::\d+)?/")
-_NOT_READY: Final = expression(r"(?i)\bprobe\b.{0,30}: the application returns 5\d\d\b")
-"""An application that answers its probe and says that it cannot serve: what it needs may be at fault."""
+_NOT_READY: Final = expression(
+    r"(?i)\bprobe\b.{0,30}: (?:the application returns 5\d\d\b|\S+ \S+ on port \S+ does not respond within)"
+)
+"""An application that says to its probe that it cannot serve, or answers too late: what it needs may be at fault."""
 _PROBE_FAILS: Final = expression(r"\bprobe\b.{0,20}\bfail")
 _CLOCK: Final = expression(r"(?i)\b(?:ntp|clock|chronyd?|time (?:sync|skew|drift))")
 _IN_FUTURE: Final = expression(
@@ -272,7 +274,10 @@ def _needed_by(asked: Asked, incident: Incident, server: ClusterObject) -> LogCa
     said = following and re.search(rf"(?<![\w-]){re.escape(following)}(?![\w-])", incident.cause)
     first = logged.troubles[0]
     together = first.group.sudden and abs(last.group.first - first.group.first) <= _TOGETHER_SECONDS
-    begins = last.group.weight == "kind" and together and first.quote[:_QUOTED] in incident.cause
+    quoted = first.quote[:_QUOTED] in incident.cause
+    begins = last.group.weight == "kind" and together and quoted
+    if logged.culprit.kind == "Service" and last.workload.ref == server.ref and last.group.weight == "kind" and quoted:
+        return logged  # a Service without pods, to which the quoted line leads
     fatal = last.workload.ref != server.ref and last.group.weight in {"kind", "error"}
     return logged if fatal and (said or begins) else None
 

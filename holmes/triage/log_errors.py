@@ -47,7 +47,10 @@ ORDINAL_LINE: Final = expression(
 _ANYTHING: Final = expression(
     r"\b(?:geloggt|loggte|logge|journalise|registro algo|log(?:ged)? (?:anything|something|nothing))\b"
 )
-_OF_LOGS: Final = expression(rf"\bany {_NOUN} in (?:the |its )?(?:[\w.-]+ )?logs?\b")
+_OF_LOGS: Final = expression(
+    rf"(?:\bany|^(?:the )?) ?{_NOUN} (?:in|im) (?:the |its |dem )?(?:[\w.-]+ )?logs?\b"
+    r"|^(?:errores|erreurs) (?:en|dans) (?:el |los |le |les )?(?:logs?|registros?|journal|journaux)\b"
+)
 _LAST_WORDS: Final = expression(
     r"\b(?:last|final|letzte[ns]?|ultim[oa]s?|derni\w+)"
     r" (?:things?|words?|lines?|messages?|zeilen?|worte?|lineas?|lignes?)"

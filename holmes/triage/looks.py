@@ -15,6 +15,7 @@ from holmes.triage.causes import look_for_cause
 from holmes.triage.complaints import asks_beside
 from holmes.triage.conjectures import without_conjecture
 from holmes.triage.custom_subjects import about_custom_objects
+from holmes.triage.defaults import asks_default
 from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
 from holmes.triage.grammar import names_things, unknown_parts
 from holmes.triage.handled import with_participles
@@ -237,7 +238,8 @@ def _first_look(asked: Asked) -> FirstLook:
     if not subject.named and _is_only_cited(asked):
         return _unclear(asked)
     nowhere = next((each for each in subject.missing if each.kind in ("place", "Namespace")), None)
-    if nowhere is not None or (subject.missing and not subject.named):
+    missing = subject.missing and not subject.named and not asks_default(question)
+    if nowhere is not None or missing:
         return _not_found(asked, nowhere or subject.missing[0])
     named = subject.named or subject.kinds or subject.values or question.whole_cluster
     if not named and _grammatical_subject(asked):

@@ -80,6 +80,10 @@ _NOUN: Final = expression(
     r"|redemarrage|plantage|demarrage|deploiement|time|renewal)\b"
     r"|\b(?:zuletzt|letztmals|por ultima vez|pour la derniere fois)\b"
 )
+_ACTION: Final = expression(
+    r"\b(?:last|latest|most recent|letzte[rsn]?|ultim[oa]|derniere?)\s+(?:\w+ )?\w+|\blast \w+(?:ed|t)\b"
+)
+"""Something that a program did last: "the last charge in paygate". Objects know only their own times."""
 _TOOK: Final = expression(
     r"\bhow long (?:did|does) .{1,60} run\b|\ben combien de temps\b|\bwie lange lief\b"
     r"|\b(?:how long|wie lange?|cuanto|combien de temps)\b.{0,60}\b(?:takes?|took|taken|last|lasted|run for|dauert"
@@ -173,6 +177,8 @@ def moments(asked: Asked) -> FirstLook:
     if _is_fault(question, subject):
         return _since_fault(asked)
     topics = _topics(question, subject.objects)
+    if not topics and _ACTION.search(question.text) and _SINCE_WHEN.search(question.text) is None:
+        return _without_time(asked, topics)
     if not topics and _SINCE_WHEN.search(question.text):
         look = _since_fault(asked)
         if look.verdict == "cause_found":

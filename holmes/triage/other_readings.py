@@ -29,6 +29,7 @@ def read_otherwise(question: Question, subject: Subject, names: Names) -> Subjec
     """Return the subject with registries, misspelled workloads and namespaces in place of names of nothing."""
     if question.asks("images") or not WITH_TEMPLATE.isdisjoint(question.kinds):  # "is registry.example ok" asks for it
         subject = _with_registries(subject, names)
+    subject = _with_accounts(question, subject, names)
     subject = _with_workloads(subject, names)
     return _without_counted(question, _with_namespaces(question, subject, names))
 
@@ -40,6 +41,18 @@ def _with_registries(subject: Subject, names: Names) -> Subject:
     found += [word for word in subject.unknown if word not in unknown]
     images = tuple(dict.fromkeys((*subject.images, *found)))
     return replace(subject, missing=missing, unknown=unknown, images=images)
+
+
+def _with_accounts(question: Question, subject: Subject, names: Names) -> Subject:
+    """Read the missing Deployment of "can ci deploy to shop" as the account that deploys."""
+    if not {"deploy", "deployen"} & {*question.words} or subject.named:
+        return subject
+    found = [
+        Named(name=each.name, objects=accounts)
+        for each in subject.missing
+        if each.kind == "Deployment" and (accounts := names.named(each.name, "ServiceAccount", ()))
+    ]
+    return replace(subject, named=tuple(found), missing=()) if found else subject
 
 
 def _with_workloads(subject: Subject, names: Names) -> Subject:

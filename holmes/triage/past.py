@@ -29,6 +29,7 @@ _JUST_NOW_SECONDS: Final = 60.0
 _OVER_SECONDS: Final = 86_400.0
 _TOLERANCE_SECONDS: Final = 900.0
 _QUOTED: Final = 240
+_MANY_RESTARTS: Final = 5
 _LOST: Final = 255
 """The exit code of a container whose end the runtime has not seen."""
 _ENDS: Final = frozenset({"crash", "memory"})
@@ -37,7 +38,10 @@ _STEADY: Final = word_list("steady")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """The end of a container's previous instance. `log` is the last line that it wrote, or empty."""
+    """The end of a container's previous instance.
+
+    `log` is the last line that it wrote, or empty. `running` says if the container runs again.
+    """
 
     pod: ClusterObject
     container: str
@@ -45,6 +49,7 @@ class _End:
     code: int
     at: float
     log: str
+    running: bool
 
     @property
     def told(self) -> str:
@@ -92,9 +97,25 @@ def was_there(asked: Asked, incident: Incident) -> bool:
     if since is None:
         return not is_past(asked)
     latest = max(start, min(period.first.interval(asked.state.now)[1], asked.state.now))  # "since this morning"
-    if period.opens and since - latest > max(_TOLERANCE_SECONDS, (asked.state.now - latest) / 2):
+    if period.opens and _earliest(asked, incident, since) - latest > max(
+        _TOLERANCE_SECONDS, (asked.state.now - latest) / 2
+    ):
         return False
     return since <= end
+
+
+def _earliest(asked: Asked, incident: Incident, since: float) -> float:
+    """Return the earliest time at which an incident of the only named object can have begun.
+
+    The conditions of a pod that crashes again and again change at each restart.
+    """
+    if len(asked.subject.named) != 1:
+        return since
+    proofs = (proof.object for each in incident.findings for proof in each.evidence)
+    found = {asked.state.find(ref) for ref in (*(each.subject for each in incident.findings), *proofs)}
+    pods = {pod for each in found if each is not None for pod in asked.state.pods_of(each) or (each,)}
+    crashing = [pod.created for pod in pods if pod.kind == "Pod" and restarts(pod) >= _MANY_RESTARTS]
+    return min((since, *crashing))
 
 
 def happened_then(asked: Asked, incident: Incident) -> bool:
@@ -120,7 +141,8 @@ def last_end(asked: Asked, named: Named) -> FirstLook | None:
         return None if unasked else _none(asked, named, found)
     number = sum(map(restarts, {each.pod for each in found}))
     ago = duration(asked.state.now - ended.at)
-    summary = f"{ended.told[0].upper()}{ended.told[1:]}. That was {ago} ago; {number} restarts so far, and it runs now."
+    runs = ", and it runs now" if ended.running else ""
+    summary = f"{ended.told[0].upper()}{ended.told[1:]}. That was {ago} ago; {number} restarts so far{runs}."
     node = _ended_with_node(asked, ended)
     tells = bool(ended.log) and severity_of(ended.log) >= WARNING
     caused = asked.question.asks("why") and (ended.reason == "OOMKilled" or tells or node is not None)
@@ -198,4 +220,5 @@ def _ends(asked: Asked, named: Named) -> Iterator[_End]:
                     code=integer(ended, "exitCode"),
                     at=at,
                     log=log[-1][:_QUOTED] if log else "",
+                    running=one.running,
                 )

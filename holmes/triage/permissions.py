@@ -37,7 +37,7 @@ _VERBS: Final = {
     "update": "update updates updating change edit modify write andern aendern bearbeiten schreiben actualizar editar"
     " modificar cambiar editer"
     " modifier ecrire escribir",
-    "patch": "patch patching patchen parchear patcher scale skalieren escalar",
+    "patch": "deploy deploys deployen patch patching patchen parchear patcher scale skalieren escalar",
     **{verb: verb for verb in ("impersonate", "bind", "escalate", "approve", "use", "evict")},
 }
 _VERB_BY_WORD: Final = {word: verb for verb, words in _VERBS.items() for word in words.split()}
@@ -52,6 +52,7 @@ _ANYBODY: Final = expression(
     r"|\b(?:who|wer|quien|qui) (?:else|sonst|mas|d.autre)\b"
 )
 _ELSE: Final = expression(r"\b(?:who|anybody|anyone|wer|jemand|quien|alguien|qui) (?:else|sonst|mas|d.autre)\b")
+_CAN_PERSON: Final = expression(r"(?:can|could|kann|puede|peut) (?!(?:i|we|you|ich|wir|je|on)\b)[\w.@-]+ \w+ ")
 _SELF: Final = expression(r"\b(?:can|may|could|am) (?:i|we)\b|\b(?:darf|kann) ich\b|\bpuedo\b|\b(?:puis-je|je peux)\b")
 _PERSON: Final = expression(
     r"\b(?:users?|groups?|benutzer|nutzer|gruppe|usuario|grupo|utilisateur|groupe)\s+[`'\"]?([\w.@:-]{2,80})"
@@ -74,6 +75,9 @@ def asks_permission(question: Question, subject: Subject) -> bool:
         return False
     said = "can-i" in question.words or "serviceaccount:" in question.text
     said = said or (question.asks("permission") and _names_request(question, subject))
+    resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
+    verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words)
+    said = said or bool(_CAN_PERSON.match(question.text) and verbs and resources and not subject.named)
     return bool(
         said or _asks_who_may(question) or _asks_of_role(question, subject) or _asks_of_account(question, subject)
     )

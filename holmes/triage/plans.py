@@ -17,11 +17,12 @@ from holmes.triage.commands import (
     log_command,
     port_forward,
 )
-from holmes.triage.draining import asks_drain, drain
+from holmes.triage.defaults import asks_default, default
+from holmes.triage.draining import asks_drain, asks_restart, drain, restart
 from holmes.triage.exposure import asks_exposure, exposure
 from holmes.triage.field_answers import asks_condition, asks_field, condition, field_answer, settings
 from holmes.triage.former import asks_former, former
-from holmes.triage.grammar import asks_who, unknown_parts
+from holmes.triage.grammar import asks_person, asks_who, unknown_parts
 from holmes.triage.lists_asked import asks_if_has, asks_list, lacks_something
 from holmes.triage.log_answers import asks_logs, log_answer, searches_lines
 from holmes.triage.log_errors import asks_error_lines
@@ -33,6 +34,7 @@ from holmes.triage.orders import asks_how_to_change, how_to_change
 from holmes.triage.permissions import asks_permission, permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
+from holmes.triage.reach import asks_reach, reach
 from holmes.triage.stated_numbers import asks_stated_number, stated_number
 from holmes.triage.suspicions import blames, is_denied
 from holmes.triage.tags import asks_to_confirm
@@ -104,8 +106,9 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
         (plan.answer == log_answer and (searches_lines(question) or asks_error_lines(question, subject)))
         or (plan.answer == log_answer and question.asks(*STATISTICS) and not question.complains)
         or (plan.answer == log_answer and asks_previous(question))
+        or (plan.answer == happenings.changes and happenings.changed_before(question))
         or (plan.answer == happenings.changes and (happenings.acts(question, subject) or _asks_if_changed(question)))
-        or plan.answer in (inventory.restarts_of, details.ages, field_answer, condition, exposure)
+        or plan.answer in (inventory.restarts_of, details.ages, field_answer, condition, exposure, restart)
         or dependencies.asks_impact(question, subject)
         or (asks_if_has(question, subject) and asks_to_confirm(folded(question.written)))
         or _asks_whose(question, subject)
@@ -241,7 +244,8 @@ def _asks_what_runs_with(question: Question, subject: Subject) -> bool:
 def _asks_who(question: Question, subject: Subject) -> bool:
     """Return whether a question asks who does something to an object, with an unknown verb: "who pulls from web"."""
     calm = not question.asks("changes", "permission", "why", "trouble", "logs", "when", "count", "health")
-    return bool(asks_who(question) and subject.named and subject.unknown) and calm and not question.symptoms
+    who = asks_who(question) and not asks_person(question)
+    return bool(who and subject.named and subject.unknown) and calm and not question.symptoms
 
 
 def _wants_images(question: Question, subject: Subject) -> bool:
@@ -283,6 +287,10 @@ def _asks_settings(question: Question, subject: Subject) -> bool:
     return about and bool(subject.named) and not question.states and not lacks_something(question)
 
 
+def _asks_default(question: Question, subject: Subject) -> bool:
+    return asks_default(question) and all(each.kind == "ServiceAccount" for each in subject.objects)
+
+
 def _asks_about_health(question: Question, subject: Subject) -> bool:
     asks = question.asks("trouble", "health", "changes") or bool(question.symptoms)
     return _is_specific(question, subject) or (asks and not unknown_parts(question, subject))
@@ -296,12 +304,14 @@ _CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("per
 _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
     Plan(fits=asks_drain, answer=drain, takes=_ALL),
+    Plan(fits=asks_restart, answer=restart, takes=_ALL),
     Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL),
     Plan(fits=asks_error_lines, answer=log_answer, takes=_OF_LINES),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
     Plan(fits=inventory.asks_restarts, answer=inventory.restarts_of, takes=_ALL),
     Plan(fits=_asks_whose, answer=details.addresses, takes=_ALL),
     Plan(fits=asks_columns, answer=inventory.number_or_list),
+    Plan(fits=asks_reach, answer=reach, takes=_ALL),
     Plan(fits=asks_permission, answer=permission, takes=_ALL),
     Plan(fits=asks_former, answer=former, takes=_ALL),
     Plan(fits=asks_time, answer=moments, takes=_ALL),
@@ -310,11 +320,12 @@ _PLANS: Final = (
     Plan(fits=asks_log_command, answer=log_command, takes=_ALL),
     Plan(fits=asks_exec, answer=exec_command, takes=_ALL),
     Plan(fits=asks_exposure, answer=exposure, takes=_ALL),
+    Plan(fits=details.asks_scaling_bounds, answer=details.scaling_bounds, takes=_ALL),
+    Plan(fits=_asks_default, answer=default, takes=_ALL),
     Plan(fits=asks_field, answer=field_answer, takes=_ALL),
     Plan(fits=asks_condition, answer=condition, takes=_ALL),
     Plan(fits=details.asks_spread, answer=details.placement, takes=_ALL),
     Plan(fits=asks_stated_number, answer=stated_number, takes=_ALL),
-    Plan(fits=details.asks_scaling_bounds, answer=details.scaling_bounds, takes=_ALL),
     Plan(fits=details.asks_which_is_older, answer=details.ages, takes=_ALL),
     Plan(fits=asks_logs, answer=log_answer, takes=_OF_LINES),
     Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept")),

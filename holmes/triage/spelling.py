@@ -39,6 +39,10 @@ _KEYBOARD: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _VOWELS: Final = frozenset("aeiouy")
 
 
+_ENTRY: Final = ("ingress", "controller")
+_RUN: Final = ("Deployment", "DaemonSet")
+
+
 def with_whole_names(text: str, names: Names) -> str:
     """Return a question in which the parts of a name, written apart, are joined to the name."""
     tokens = [*_TOKEN.finditer(text)]
@@ -56,6 +60,9 @@ def _names_at(text: str, tokens: Sequence[re.Match[str]], first: int, names: Nam
 
     "The orders deployment" is not `orders-deployment` if `orders` exists, and neither is a list of names one name.
     """
+    if tuple(folded(each[0]) for each in tokens[first : first + 2]) == _ENTRY:
+        found = {each.name for each in names.containing(_ENTRY[1], ()) if _ENTRY[0] in each.name and each.kind in _RUN}
+        yield from ((2, name) for name in found if len(found) == 1)
     for size in (3, 2):
         parts = [folded(each[0]) for each in tokens[first : first + size]]
         between = {text[one.end() : other.start()] for one, other in pairwise(tokens[first : first + size])}

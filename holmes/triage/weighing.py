@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.rule_ids import CRASHES
 from holmes.triage.asked_instead import ASKING, asked_instead, is_of_other
 from holmes.triage.complaints import only_complains
-from holmes.triage.grammar import asks_who, order_of
+from holmes.triage.grammar import asks_person, asks_who, order_of
 from holmes.triage.ledger import STRUCTURAL
 from holmes.triage.log_answers import asks_logs
 from holmes.triage.log_errors import against_health
@@ -40,6 +40,9 @@ _UNCHECKED: Final = frozenset({"permission", "usage", "secret_value", "uses", "r
 
 def weighed(asked: Asked, look: FirstLook) -> FirstLook:
     """Return the look, or an inconclusive look if the question asks for more than the look is about."""
+    if asks_person(asked.question) and look.verdict in ("answered", "healthy"):
+        text = f"{look.summary} Which person did it is not recorded."
+        look = replace(look, summary=text, verdict="answered" if look.verdict == "answered" else "inconclusive")
     if look.verdict == "answered":
         return _weighed_fact(asked, look)
     if look.verdict == "healthy":

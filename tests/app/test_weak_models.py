@@ -184,7 +184,7 @@ def test_no_recorded_fault_is_answered_worse() -> None:
     scenarios = [each for each in scenario_incidents() if "cause_found" in each.verdicts]
     faults = (*scenarios, *chain_incidents(), *row_incidents(), *_faults("development"))
     assert len(faults) >= 2000
-    assert _all_worse(cases(faults, 50), {name: WEAK[name] for name in EMPTY_HANDED}) == {}
+    assert _all_worse(cases(faults, 100), {name: WEAK[name] for name in EMPTY_HANDED}) == {}
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ If a product is missing or does not work, the events and conditions of its produ
 
 from __future__ import annotations
 
+import json
+import re
 from collections import defaultdict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
@@ -224,6 +226,14 @@ def network_pods(state: ClusterState, node: str) -> tuple[ObjectRef, ...]:
         for pod in state.pods_of(plugin)
         if pod.text("spec", "nodeName") == node
     )
+
+
+def volume_driver_pods(state: ClusterState, driver: str, node: str) -> tuple[ClusterObject, ...]:
+    """Return the pods on a node whose DaemonSet names a CSI driver such as `ebs.csi.aws.com` in its template."""
+    named = expression(rf"(?<![\w.-]){re.escape(driver)}(?![\w.-])")
+    plugins = (each for each in state.of("DaemonSet") if named.search(json.dumps(each.child("spec", "template"))))
+    pods = (pod for plugin in plugins for pod in state.pods_of(plugin))
+    return tuple(pod for pod in pods if pod.text("spec", "nodeName") == node)
 
 
 def device_plugins(state: ClusterState, resource: str) -> tuple[ObjectRef, ...]:

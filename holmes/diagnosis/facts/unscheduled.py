@@ -55,6 +55,9 @@ _CLAIM: Final = expression(r"\bnodeclaim/(?P<name>[a-z0-9.-]+)")
 _CLAIM_KIND: Final = "NodeClaim.karpenter.sh"
 _LAUNCH_FAILED: Final = frozenset({"LaunchFailed", "InsufficientCapacity", "NodeClassNotReady"})
 _NOT_SCALING: Final = frozenset({"NotTriggerScaleUp", "FailedScaleUp"})
+_KARPENTER: Final = "karpenter"
+"""The component whose events `FailedScheduling` say why no node is added."""
+_EXHAUSTED: Final = expression(r"exceed(?:s|ed)? limits for nodepool:? \"?(?P<name>[a-z0-9.-]{1,253})")
 NODE_GRACES: Final = 15
 """Autoscalers give a new node 15 minutes to join (--max-node-provision-time, and Karpenter's registration)."""
 _JOINING_GRACES: Final = 3
@@ -117,6 +120,12 @@ class Unscheduled:
         came = "the requested node has not come" if self.autoscaler.reason in _SCALING else "no node is added"
         return f"{rest}; {came} ({self.autoscaler.message})"
 
+    def limiting(self, state: ClusterState) -> ObjectRef | None:
+        """Return the NodePool of Karpenter whose limit is reached, as its event says, or None."""
+        told = _EXHAUSTED.search(self.autoscaler.message) if self.autoscaler is not None else None
+        pool = state.get("NodePool.karpenter.sh", "", told["name"]) if told is not None else None
+        return pool.ref if pool is not None else None
+
     @property
     def proofs(self) -> tuple[Evidence, ...]:
         """The messages of the scheduler, and that of the autoscaler."""
@@ -157,7 +166,8 @@ def _unscheduled_pods(state: ClusterState) -> Iterator[Unscheduled]:
 
 
 def _unscheduled(state: ClusterState, pod: ClusterObject, told: str) -> Unscheduled:
-    events = [each for each in state.events_of(pod, "FailedScheduling") if each.message]
+    every = [each for each in state.events_of(pod, "FailedScheduling") if each.message]
+    events = [each for each in every if each.component != _KARPENTER]
     message = told
     proof = evidence.value(pod, "status.conditions[type=PodScheduled].message", told)
     if not told and events:
@@ -308,7 +318,9 @@ def _failed_claim(state: ClusterState, told: ClusterEvent | None) -> tuple[Objec
 
 
 def _last_of_autoscaler(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:
-    return next(iter(state.events_of(pod, *_SCALING, *_NOT_SCALING)[-1:]), None)
+    every = state.events_of(pod, *_SCALING, *_NOT_SCALING, "FailedScheduling")
+    told = [each for each in every if each.reason != "FailedScheduling" or each.component == _KARPENTER]
+    return told[-1] if told else None
 
 
 def _is_recent(state: ClusterState, told: ClusterEvent) -> bool:

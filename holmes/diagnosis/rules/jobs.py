@@ -196,6 +196,9 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
     for kind in ("Job", "CronJob"):
         for each in state.of(kind):
             if each.boolean("spec", "suspend") and each.deleted is None and not _failure(each):
+                if _QUEUE in each.labels:
+                    yield _queued(state, each)
+                    continue
                 missed = _missed_by(state, each)
                 who = state.workload_of(missed[0]).ref if missed is not None else None
                 yield Fault(
@@ -211,6 +214,29 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
                     next_check=f"kubectl -n {each.namespace} get {kind.lower()} {each.name}",
                     fix=(changed(each.ref, "spec.suspend", right=False),),
                 )
+
+
+_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+
+
+def _queued(state: ClusterState, job: ClusterObject) -> Fault:
+    """Return that a Job waits for Kueue, which suspends it until its queue has quota. A person must not resume it."""
+    made = next(iter(state.owned_by(job, "Workload")), None)
+    reserved = made.condition("QuotaReserved") if made is not None else {}
+    waits = made is not None and text(reserved, "status") == "False"
+    told = f": {text(reserved, 'message')}" if waits and text(reserved, "message") else ""
+    proof = (
+        (evidence.value(made, "status.conditions[QuotaReserved].message", text(reserved, "message")),) if made else ()
+    )
+    return Fault(
+        subject=job.ref,
+        culprit=made.ref if made is not None and waits else None,
+        title="Job waits in the queue of Kueue",
+        severity="warning" if waits else "info",
+        cause=f"{job.ref} is suspended by Kueue until LocalQueue {job.labels[_QUEUE]} admits it{told}",
+        evidence=(*proof, evidence.field(job, "spec", "suspend")),
+        next_check=f"kubectl -n {job.namespace} get workloads.kueue.x-k8s.io",
+    )
 
 
 _MISSED_WORDS: Final = expression(

@@ -70,8 +70,10 @@ def _init_fault(crash: Crash, state: ClusterState) -> Fault:
     fault = crash_fault(crash, state, severity_of_end(crash, state) if not crash.again else "critical")
     waiting = [each.name for each in containers_of(crash.pod) if each.kind == "main"]
     verb = "does" if len(waiting) == 1 else "do"
+    awaited = awaited_objects(crash.container, last_words(crash.container, state), state)
     return replace(
         fault,
+        because=(*fault.because, *awaited),
         title="Init container fails",
         cause=f"{fault.cause}; until the init container succeeds, {', '.join(waiting)} {verb} not start",
     )
@@ -99,11 +101,19 @@ def _hanging(container: Container, state: ClusterState) -> Iterator[Fault]:
     words = last_words(container, state)
     hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.patience_seconds)
     services = awaited_services(container, words, state, certain=not hangs)
-    if hangs or any(cannot_come(each, container, state) for each in services):
+    running = _running_job(container, words, state)
+    if hangs or running is not None or any(cannot_come(each, container, state) for each in services):
         yield _hanging_fault(container, words, services, state)
     elif state.log_of(container.pod, container.name, previous=False) is None:
         fault = _hanging_fault(container, words, services, state)
         yield replace(fault, severity="info", title="Init container is still running")
+
+
+def _running_job(container: Container, words: LastWords | None, state: ClusterState) -> ObjectRef | None:
+    """Return the Job that the container waits for if it has not finished yet, or None."""
+    jobs = (each for each in awaited_objects(container, words, state) if each.kind == "Job")
+    found = ((each, state.find(each)) for each in jobs)
+    return next((ref for ref, job in found if job is not None and job.integer("status", "active")), None)
 
 
 def _hanging_fault(
@@ -118,7 +128,7 @@ def _hanging_fault(
         named = f"; it waits for {absent}, which does not exist" + (f"; did you mean Service {near}?" if near else "")
     return Fault(
         subject=pod.ref,
-        culprit=absent if near is None else None,
+        culprit=absent if absent is not None and near is None else _running_job(container, words, state),
         title="Init container does not finish",
         severity="critical" if services or (words and words.first.kind in _STUCK) else "warning",
         cause=(

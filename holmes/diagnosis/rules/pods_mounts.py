@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.evidence import event, field, owner_words, pod_words, spec_field
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
-from holmes.diagnosis.facts.producers import network_pods
+from holmes.diagnosis.facts.producers import network_pods, volume_driver_pods
 from holmes.diagnosis.facts.references import (
     OBJECT_NOT_FOUND,
     just_repaired,
@@ -15,6 +15,7 @@ from holmes.diagnosis.facts.references import (
     missing_object,
     references_of,
 )
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.volumes import MULTI_ATTACH, silent_holders
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
@@ -37,6 +38,9 @@ _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 _VOLUME: Final = expression(r"for volume \"([^\"]{1,253})\"")
 _UNMOUNTED: Final = expression(r"unmounted volumes=\[([^\]]{1,1000})\]")
 _NO_KEY: Final = expression(r"references non-existent (?:config|secret) key: ([^ ,;\]]{1,253})", re.IGNORECASE)
+_UNREGISTERED: Final = expression(
+    r"driver name ([a-z0-9][a-z0-9.-]{0,252}) not found in the list of registered CSI drivers"
+)
 _NODE_NETWORK: Final = (
     "cni plugin not initialized",
     "network plugin is not ready",
@@ -127,17 +131,23 @@ def _mount_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState) -
     name = _volume_name(found.message)
     claim = _claim(pod, name)
     host_path = "hostpath" in found.message.lower()
+    driver = _UNREGISTERED.search(found.message)
+    drivers = volume_driver_pods(state, driver[1], pod.text("spec", "nodeName")) if driver else ()
+    broken = next((each for each in drivers if not pod_ready(each)), None)
+    of_driver = f"; {broken.ref}, which provides the driver on this node, is not ready" if broken is not None else ""
     return Fault(
         subject=pod.ref,
+        culprit=broken.ref if broken is not None else None,
         title="hostPath of the volume has the wrong type" if host_path else "Volume cannot be mounted",
         cause=(
             f"{pod_words(pod, state)} cannot start because volume {name or '(unknown)'} cannot be mounted: "
-            f"{_short(found.message)}"
+            f"{_short(found.message)}{of_driver}"
         ),
         evidence=(*_volume_evidence(pod, name, state), event(found)),
         next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
         because=(
             *((claim,) if claim else ()),
+            *(each.ref for each in drivers),
             *(silent_holders(state, pod, found.message) if MULTI_ATTACH.search(found.message) else ()),
         ),
         since=found.first,

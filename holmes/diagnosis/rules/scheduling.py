@@ -96,7 +96,7 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
     ]
     return Fault(
         subject=pod.ref,
-        culprit=default.object if default is not None else None,
+        culprit=default.object if default is not None else found.limiting(state),
         title=title,
         severity=waiting_severity(state, pod),
         cause=f"{who} {wish}, but {why}{found.others}",

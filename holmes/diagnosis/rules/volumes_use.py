@@ -26,6 +26,7 @@ from holmes.diagnosis.facts.volumes import (
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, duration, moment, text, text_map, texts
 from holmes.values.expressions import expression
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from holmes.diagnosis.facts.volumes import FullMount
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.findings import Evidence, ObjectRef
+    from holmes.values.findings import Evidence
 
 
 _LONG_GRACES: Final = 5
@@ -344,8 +345,12 @@ def full(state: ClusterState) -> Iterator[Fault]:
         proof = evidence.log_line(pod, key.container, lines[-1], previous=key.previous)
         mount = next((found for line in reversed(lines) if (found := full_mount(container, line))), None)
         if mount is None:
-            servers = tuple(_full_servers(state, pod, owners))
-            yield replace(_no_mount(state, container, lines, proof), because=servers)
+            own = (
+                ObjectRef(kind="PersistentVolumeClaim", namespace=pod.namespace, name=name)
+                for _, name in claims_of(pod)
+            )
+            because = (*_full_servers(state, pod, owners), *own)  # an enlargement that is not finished
+            yield replace(_no_mount(state, container, lines, proof), because=because)
         else:
             yield _full(state, container, mount, proof)
 

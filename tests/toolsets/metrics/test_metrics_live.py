@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 STEP = 600
-END = int(time.time()) // STEP * STEP
 WEEK = 7 * 86_400
 PODS = 200
 RULES = {
@@ -43,18 +42,19 @@ RULES = {
 def week_of_samples() -> str:
     """Return 200 pods that serve two requests per second, one of them nine for a day, and a pod that leaks memory."""
     generator = random.Random(3)  # noqa: S311
-    times = range(END - WEEK, END, STEP)
+    end = int(time.time()) // STEP * STEP  # of this moment: collecting the tests may be an hour ago
+    times = range(end - WEEK, end, STEP)
     lines = ["# HELP http_requests Requests served.", "# TYPE http_requests counter"]
     for pod in range(PODS):
         total = 0.0
         for moment in times:
-            rate = 9 if pod == 7 and moment >= END - 86_400 else 2
+            rate = 9 if pod == 7 and moment >= end - 86_400 else 2
             total += rate * STEP * generator.uniform(0.9, 1.1)
             lines.append(f'http_requests_total{{namespace="shop",pod="checkout-{pod}"}} {total:.0f} {moment}')
     lines += ["# HELP process_resident_memory_bytes Resident memory.", "# TYPE process_resident_memory_bytes gauge"]
     for moment in times:
-        if not END - 3 * 86_400 <= moment < END - 3 * 86_400 + 7_200:
-            size = 200_000_000 + 1_000 * (moment - END + WEEK)
+        if not end - 3 * 86_400 <= moment < end - 3 * 86_400 + 7_200:
+            size = 200_000_000 + 1_000 * (moment - end + WEEK)
             lines.append(f'process_resident_memory_bytes{{pod="leaky"}} {size} {moment}')
     return "\n".join([*lines, ""])
 
