@@ -44,7 +44,7 @@ _READY_OF: Final = expression(
 )
 """A statement about the number of ready pods: "1 of 2 replicas is ready"."""
 _DATABASES: Final = expression(r"database|\bdb\b|-db\b|sql|postgres|mongo|maria|oracle|cassandra|\bpg\b|-pg\b")
-_SERVERS: Final = {
+SERVERS: Final = {
     **dict.fromkeys(("database", "databases", "db", "datenbank"), _DATABASES),
     "cache": expression(r"cache|redis|valkey|memcache|varnish"),
     "queue": expression(r"queue|rabbit|kafka|nats|amqp|sqs|broker"),
@@ -68,10 +68,13 @@ _FACT_WORDS: Final = expression(
 _ABOUT: Final = expression(
     r"(?:what|how) about\b|was ist mit\b|wie ist es mit\b|que (?:tal|hay de|pasa con)\b|qu'en est-il\b"
 )
+_REFUSED: Final = expression(r"(?i)password|authenticat|credential|access denied|invalid user")
+"""A server that rejects a client with a wrong password works."""
 _ROUTERS: Final = expression(r"(?i)\b(?:ingress|traefik|haproxy|contour|kong|envoy)")
-_LEADING: Final = frozenset({"as", "in", "on", "at", "with", "from", "to", "by", "als", "mit", "con", "avec", "sous"})
+_LEADING: Final = frozenset({"as", "in", "on", "at", "with", "from", "to", "als", "mit", "con", "avec", "sous"})
 _MOST: Final = expression(
-    r"(?:the )?(?:biggest|largest|highest|longest|slowest|fastest|lowest|smallest|average|mean|median|max\w*|min\w*)\b"
+    r"(?:the )?(?:biggest|largest|highest|longest|slowest|fastest|lowest|smallest|average|mean|median|max(?:imum)?"
+    r"|min(?:imum)?)\b"
 )
 """A question for a number that begins with its order: "biggest upload of web"."""
 _REASONS: Final = expression(r"\b(?:because of|due to|wegen|por culpa de|a causa de|a cause d[eu'])")
@@ -120,7 +123,7 @@ def _asks_fact(question: Question) -> bool:
     changes = question.asks("changes") or "rollout" in question.symptoms
     if changes and (confirms or past) and not question.asks("why", "trouble"):
         return True  # "nothing changed since yesterday, right?"
-    if asks_user(question) or _WELL.search(question.text) is not None:
+    if (asks_user(question) and not question.asks("trouble", "why")) or _WELL.search(question.text) is not None:
         return True
     names = _ABOUT.match(question.text) is None
     opening = question.words[1:2] if question.words[0] in _LEADING else question.words[:1]
@@ -183,8 +186,10 @@ def is_of_other(asked: Asked, look: FirstLook) -> bool:
         return False
     if not asked.subject.named and asked.subject.contains(culprit):
         return False
+    if any(_ROUTERS.search(image) for image in images_of(own)):
+        return culprit.kind in ("Service", *WORKLOADS)
     uses = own.ref in connections(asked.state, (culprit,)) and culprit.ref not in connections(asked.state, (own,))
-    return uses or any(_ROUTERS.search(image) for image in images_of(own))
+    return uses and _REFUSED.search(" ".join(look.evidence)) is not None
 
 
 def _server(asked: Asked, look: FirstLook) -> str:
@@ -197,6 +202,6 @@ def _server(asked: Asked, look: FirstLook) -> str:
     own = (text for each in asked.subject.objects for text in (each.name, *images_of(each)))
     told = " ".join((look.summary, *look.evidence, *look.chain, look.culprit, *own)).lower()
     for before, word in pairwise(question.words):
-        if before in written and word in _SERVERS and not question.asks("why"):
-            return "" if _SERVERS[word].search(told) else word
+        if before in written and word in SERVERS and not question.asks("why"):
+            return "" if SERVERS[word].search(told) else word
     return ""

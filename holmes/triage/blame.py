@@ -145,8 +145,18 @@ def _idle_scaler(asked: Asked, each: ClusterObject) -> ClusterObject | None:
         if scaler.text("spec", "scaleTargetRef", "name") == each.name
         and (scaler.text("spec", "scaleTargetRef", "kind") or "Deployment") == each.kind
     )
-    idle = each.at("spec", "replicas") == 0
-    return next((one for one in targets if idle and text(one.condition("Active"), "status") == "False"), None)
+    if each.at("spec", "replicas") != 0:
+        return None
+    return next((one for one in targets if _may_idle(one) and text(one.condition("Active"), "status") == "False"), None)
+
+
+def _may_idle(scaler: ClusterObject) -> bool:
+    """Return whether a ScaledObject works, is not paused, and may scale to zero."""
+    paused = any(key.startswith("autoscaling.keda.sh/paused") for key in scaler.annotations)
+    works = (
+        text(scaler.condition("Ready"), "status") != "False" and text(scaler.condition("Paused"), "status") != "True"
+    )
+    return works and not paused and not scaler.integer("spec", "minReplicaCount")
 
 
 def stopped(asked: Asked, named: Named, each: ClusterObject) -> FirstLook:

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
     from holmes.values.first_look import FirstLook
 
-_DEFAULT: Final = expression(r"\b(?:defaults?|standard|vorgabe|por defecto|predeterminad[ao]s?|par defaut)\b")
+_CLASS_WORDS: Final = r"(?:storage|ingress) ?class(?:es)?"
+_DEFAULT: Final = expression(
+    r"\b(?:what|which|welche[rs]?|was|cual|que|quelle?) (?:is|are|ist|sind|es|est) (?:the |die |la )?default "
+    rf"{_CLASS_WORDS}\s*\?*$"
+    rf"|\bwhich {_CLASS_WORDS} (?:is|are) (?:the )?default\s*\?*$"
+    rf"|\b(?:is|are) there (?:a|any) default {_CLASS_WORDS}|^(?:the )?default {_CLASS_WORDS}\s*\?*$"
+    r"|\bdefault (?:memory|cpu|ram)? ?(?:requests?|limits?)\b"
+)
 _CLASSES: Final = ("StorageClass", "IngressClass")
 _MARK: Final = "is-default-class"
 """The end of the annotation with which a class is the default."""
@@ -24,9 +31,9 @@ _MOST_TOLD: Final = 4
 
 def asks_default(question: Question) -> bool:
     """Return whether a question asks for the default class, or for default requests and limits."""
-    about = not set(_CLASSES).isdisjoint(question.kinds) or question.asks("resources")
-    other = question.asks("why", "trouble", "count", "changes") or "ServiceAccount" in question.kinds
-    return about and not other and _DEFAULT.search(question.text) is not None
+    other = question.asks("why", "trouble", "count", "changes", "negation", "uses", "health")
+    kinds = set(question.kinds) <= {*_CLASSES, "Namespace", "LimitRange"}
+    return kinds and not other and _DEFAULT.search(question.text) is not None
 
 
 def default(asked: Asked) -> FirstLook:

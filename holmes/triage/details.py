@@ -23,7 +23,7 @@ from holmes.triage.log_answers import DISTINCT
 from holmes.triage.markdown import counted
 from holmes.triage.pods_asked import with_label
 from holmes.triage.relations import ordinal_of
-from holmes.triage.states import is_ready, wanted_replicas
+from holmes.triage.states import is_ready, state_test, wanted_replicas
 from holmes.triage.tags import asks_to_confirm
 from holmes.triage.users import keys_used
 from holmes.triage.vocabulary import beginnings, folded, word_list
@@ -69,7 +69,10 @@ def images(asked: Asked) -> FirstLook:
     conditions = image_conditions(asked)
     if conditions and {*asked.question.kinds} & {*WORKLOAD_KINDS, "Pod"}:
         return number_or_list(asked)
-    users = dict.fromkeys(user for each in _pods_or_workloads(asked) for user in asked.state.pods_of(each) or (each,))
+    states = ", ".join(asked.question.states).replace("_", " ")
+    tests = [test for name in asked.question.states if (test := state_test("Pod", name)) is not None]
+    every = dict.fromkeys(user for each in _pods_or_workloads(asked) for user in asked.state.pods_of(each) or (each,))
+    users = [each for each in every if not tests or (each.kind == "Pod" and all(test(each) for test in tests))]
     used: dict[tuple[str, str], int] = Counter()
     for each in users:  # a workload without pods only would use its images
         for image in images_of(each):
@@ -86,7 +89,8 @@ def images(asked: Asked) -> FirstLook:
     if parts and not names:
         return fact(asked, f"No image {place_of(asked)} contains {' and '.join(f'`{word}`' for word in parts)}.", None)
     summary = (
-        f"{counted(len(names), 'image')} {place_of(asked)}{': ' + ', '.join(names[:4]) if len(names) <= 4 else ''}."
+        f"{counted(len(names), 'image')} {place_of(asked)}{f' (pods: {states})' if tests else ''}"
+        f"{': ' + ', '.join(names[:4]) if len(names) <= 4 else ''}."
     )
     return fact(asked, summary, table_of(("workload", "image", "pods"), rows))
 
@@ -235,15 +239,19 @@ def _wanted(each: ClusterObject) -> int:
     return each.integer("status", "desiredNumberScheduled") if daemon else wanted_replicas(each)
 
 
+_SCALES_UP: Final = expression(r"\b(?:can|could|kann|puede|peut)\b.{1,40}\bscale (?:up|out|down|in)\b")
+
+
 def asks_scaling_bounds(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how far an autoscaler can scale the named objects."""
     words = set(question.words)
     scaled = "HorizontalPodAutoscaler" in question.kinds or question.asks("replicas") or not _SCALE.isdisjoint(words)
-    room = not word_list("room to scale").isdisjoint(words)
+    room = not word_list("room to scale").isdisjoint(words) or _SCALES_UP.search(question.text) is not None
     allowed = question.asks("permission") or not word_list("modals").isdisjoint(words)
     room = room or (question.asks("count") and allowed)  # "how many pods may the HPA of web start"
     of_all = "HorizontalPodAutoscaler" in question.kinds and not word_list("limits of scaling").isdisjoint(words)
-    measured = "HorizontalPodAutoscaler" in question.kinds and question.asks("usage", "resources")
+    other = "Pod" in question.kinds or not {"limit", "limits", "request", "requests"}.isdisjoint(words)
+    measured = "HorizontalPodAutoscaler" in question.kinds and question.asks("usage", "resources") and not other
     about = room or of_all or measured if subject.named else of_all
     return bool(scaled and about) and not question.asks("why", "trouble", "changes", "when", "logs")
 
@@ -276,9 +284,10 @@ def _measured(scaler: ClusterObject) -> Iterator[str]:
         source = next((value for value in one.values() if isinstance(value, dict) and "current" in value), {})
         share = child(source, "current").get("averageUtilization")
         amount = f"{share}%" if share is not None else text(source, "current", "averageValue")
-        now[text(source, "name") or text(source, "metric", "name")] = amount or text(source, "current", "value")
-    for name, target in metric_targets(scaler):
-        yield f"{name} target {target}, now {now.get(name) or 'unknown'}"
+        name = text(source, "name") or text(source, "metric", "name")
+        now[text(one, "type"), name] = amount or text(source, "current", "value")
+    for one, (name, target) in zip(scaler.children("spec", "metrics"), metric_targets(scaler), strict=True):
+        yield f"{name} target {target}, now {now.get((text(one, 'type'), name)) or 'unknown'}"
 
 
 def _autoscalers(asked: Asked) -> tuple[ClusterObject, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import matches_selector, text
 from holmes.kubernetes.kinds import SCALED
+from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, table_of
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted, some_of
@@ -27,10 +29,7 @@ _DRAIN: Final = expression(
     r"|pasa|si|puis-je|peut-on|risque)\b.{0,40}\b(?:drain\w*|take (?:\S+ )?down|shut (?:\S+ )?down|reboot|entleer\w*"
     r"|leeren|vaci\w+|drena\w*|vider|neu ?starten|reiniciar|redemarrer)\b"
 )
-_RESTART: Final = (
-    r"(?:restart|bounce|kill|delete|recreate|reboot|roll|redeploy|evict|stop|neu ?starten|neustarten|loschen|killen"
-    r"|reiniciar|borrar|matar|eliminar|redemarrer|supprimer|tuer)"
-)
+_RESTART: Final = r"(?:restart|bounce|reboot|recreate|redeploy|neu ?starten|neustarten|reiniciar|redemarrer)"
 _LEAVE: Final = expression(
     r"\b(?:safe|ok|okay|fine|alright|harmless|risky|dangerous|sicher|seguro|sur|risque) (?:to|zu|de|a) (?:\w+ )?"
     rf"{_RESTART}\b"
@@ -39,6 +38,7 @@ _LEAVE: Final = expression(
     rf"|^(?:puedo|podemos|debo|debemos|deberia) {_RESTART}\b"
     rf"|^(?:puis-je|peut-on|dois-je|faut-il|est-ce que je peux) {_RESTART}\b"
 )
+_RESTARTED: Final = ("Deployment", "StatefulSet", "DaemonSet", "Pod")
 _STAYING: Final = frozenset({"DaemonSet", "Node"})
 """The owners of pods that a drain leaves alone."""
 _MOST_NAMED: Final = 4
@@ -74,44 +74,57 @@ def drain(asked: Asked) -> FirstLook:
 
 def asks_restart(question: Question, subject: Subject) -> bool:
     """Return whether a question asks if a person can or should restart a workload: "is it safe to restart web"."""
-    run = any(each.kind in (*SCALED, "DaemonSet", "Pod") for each in subject.objects)
+    run = any(each.kind in _RESTARTED for each in subject.objects) and set(question.kinds) <= {*_RESTARTED}
     return run and _LEAVE.search(question.text) is not None and not question.asks("why", "how_to", "when")
 
 
 def restart(asked: Asked) -> FirstLook:
-    """Return what a restart of the named workloads or pods ends, and what would be lost. It does not advise."""
+    """Return what a restart of the named workloads ends, and what would be lost. A fault is told first."""
     state = asked.state
-    gaps = unread(state, ("Pod", "PodDisruptionBudget"), ())
+    gaps = unread(state, ("Pod",), ())
     if gaps:
         return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
-    named = [each for each in asked.subject.objects if each.kind in (*SCALED, "DaemonSet", "Pod")]
+    named = [each for each in asked.subject.objects if each.kind in _RESTARTED]
     pods = list(dict.fromkeys(pod for each in named for pod in state.pods_of(each) or (each,) if pod.kind == "Pod"))
     lost = [f"{pod.ref} {what}" for pod in pods for what in _losses(pod)]
     told = "; ".join(_restarted(state, each) for each in named)
-    limits = some_of(list(_limits(state, pods)), _MOST_NAMED)
     notes = (*((f"{some_of(lost, _MOST_NAMED)}.",) if lost else ()), "Whether a restart helps was not examined.")
-    return fact(asked, f"{told}{f'; {limits}, which a restart does not obey' if limits else ''}.", notes=notes)
+    look = look_for_cause(asked)
+    if look.verdict == "cause_found":
+        return replace(look, notes=(*look.notes, f"{told}.", *notes))
+    return fact(asked, f"{told}.", notes=notes)
 
 
 def _restarted(state: ClusterState, each: ClusterObject) -> str:
-    """Return what a restart of a workload ends, and what it keeps."""
+    """Return which pods a restart ends, and what it keeps."""
     pods = [each] if each.kind == "Pod" else [pod for pod in state.pods_of(each) if lives(pod)]
-    claims = {
-        text(one, "persistentVolumeClaim", "claimName")
-        for pod in pods
-        for one in pod.children("spec", "volumes")
-        if "persistentVolumeClaim" in one
-    }
-    kept = f", and keeps its data in PersistentVolumeClaim {some_of(sorted(claims), _MOST_NAMED)}" if claims else ""
-    others = len(state.pods_of(state.workload_of(each))) - 1 if each.kind == "Pod" else 0
+    volumes = [one for pod in pods for one in pod.children("spec", "volumes") if "persistentVolumeClaim" in one]
+    claims = sorted({text(one, "persistentVolumeClaim", "claimName") for one in volumes})
+    kept = f", and keeps its data in PersistentVolumeClaim {some_of(claims, _MOST_NAMED)}" if claims else ""
     if not pods:
         return f"{each.ref} has no pods to restart"
-    if len(pods) == 1 and not others:
-        rolling = each.kind == "Deployment" and each.text("spec", "strategy", "type") != "Recreate"
-        gap = "its only pod is replaced by a new one first" if rolling else "it is down until its only pod is back"
-        return f"If {each.ref} is restarted, {gap}{kept}"
-    number = counted(others, "other pod") if each.kind == "Pod" else f"{counted(len(pods), 'pod')}, a few at a time"
-    return f"A restart of {each.ref} {'leaves' if each.kind == 'Pod' else 'replaces'} {number}{kept}"
+    if each.kind == "Pod":
+        follows = (
+            f"{state.workload_of(each).ref} decides if a new one comes" if each.owner else "nothing creates it again"
+        )
+        return f"{each.ref} ends, and {follows}{kept}"
+    return _replaced(each, len(pods), kept, claimed=bool(claims))
+
+
+def _replaced(each: ClusterObject, pods: int, kept: str, *, claimed: bool) -> str:
+    """Return how a workload replaces its pods."""
+    if each.boolean("spec", "paused"):
+        return f"{each.ref} is paused, so a restart replaces nothing until it is resumed"
+    if each.text("spec", "updateStrategy", "type") == "OnDelete":
+        return f"A restart of {each.ref} replaces a pod only when somebody deletes it{kept}"
+    number = counted(pods, "pod")
+    if each.text("spec", "strategy", "type") == "Recreate":
+        return f"A restart of {each.ref} ends its {number} before a new one starts{kept}"
+    surge = each.kind == "Deployment" and not each.child("spec", "strategy", "rollingUpdate") and not claimed
+    if pods == 1:
+        how = "a new pod is ready before its only pod ends" if surge else "it can be down until its only pod is back"
+        return f"If {each.ref} is restarted, {how}{kept}"
+    return f"A restart of {each.ref} replaces its {number}{kept}"
 
 
 def _outages(state: ClusterState, evicted: list[ClusterObject]) -> Iterator[ClusterObject]:

@@ -44,6 +44,11 @@ _EXPOSED: Final = expression(
 _ROUTES: Final = ("HTTPRoute.", "GRPCRoute.", "TCPRoute.", "TLSRoute.", "VirtualService.", "IngressRoute.",
     "Route.route.", "HTTPProxy.", "Mapping.")  # fmt: skip
 """The beginnings of custom kinds that lead requests from outside to Services."""
+_ROUTED: Final = expression(
+    r"(?:which|what|who|where|wer|wohin|welche[rs]?|was|donde|que|quien|ou|qui|quel)\b.{0,60}\b(?:behind|serves?|gets?|go"
+    r"|goes|leads?|points?|rout(?:es?|ed)|handles?|hinter|fuhrt|geht|bedient|detras|va|sirve|derriere|mene|sert)\b"
+)
+_PATH: Final = expression(r"(?<![\w.])/[\w/-]+")
 _MOST_TOLD: Final = 4
 _OTHER: Final = ("why", "trouble", "count", "logs", "changes", "when", "events", "permission", "change_order")
 
@@ -72,6 +77,32 @@ def exposure(asked: Asked) -> FirstLook:
     table = table_of(("entry", "where"), rows) if len(rows) > _MOST_TOLD else None
     notes = (f"{', '.join(gaps)} could not be read completely.",) if gaps else ()
     return fact(asked, f"From outside, {about} has: {told}.", table, notes=notes)
+
+
+def asks_route(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks what serves a host: "which service is behind /cart on shop.example"."""
+    hosts = any("." in named.name and named.objects[0].kind == "Ingress" for named in subject.named)
+    complains = question.complains or question.asks(*_OTHER, "health")
+    return hosts and not complains and _ROUTED.match(question.text) is not None
+
+
+def route(asked: Asked) -> FirstLook:
+    """Return the Services behind the named hosts, only for the path of the question if it has one."""
+    hosts = {named.name for named in asked.subject.named if "." in named.name}
+    path = _PATH.search(asked.question.text)
+    every = [
+        (f"{host}{text(one, 'path') or '/'}", f"Service {each.namespace}/{text(one, 'backend', 'service', 'name')}")
+        for each in asked.subject.objects
+        if each.kind == "Ingress"
+        for rule in each.children("spec", "rules")
+        if (host := text(rule, "host")) in hosts
+        for one in children(rule, "http", "paths")
+    ]
+    rows = [row for row in every if path is not None and row[0].endswith(path[0])] or every
+    if not rows:
+        return fact(asked, f"No rule that was read leads {' and '.join(sorted(hosts))} anywhere.", None, "inconclusive")
+    told = "; ".join(f"{where} leads to {service}" for where, service in rows[:_MOST_TOLD])
+    return fact(asked, f"{told}.", table_of(("path", "service"), rows) if len(rows) > _MOST_TOLD else None)
 
 
 def services_of(asked: Asked) -> tuple[ClusterObject, ...]:

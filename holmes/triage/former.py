@@ -32,6 +32,10 @@ _FORMER: Final = expression(
     r"|\b(?:previous|former|old|vorherige[nrs]?|fruhere[nrs]?|alte[nrs]?|ancien(?:ne)?|precedente?|anterior)"
     r" (?:\w+ )?(?:image|version|tag|probe|path|limits?|requests?|command|abbild|imagen)\b"
 )
+_PAST: Final = expression(
+    r"\b(?:was|were|did|had|hatte\w*|war|waren|tenia|uso|avait|utilisait|previous|former|old|vorherige\w*|fruhere\w*"
+    r"|alte\w*|ancien\w*|precedente?|anterior)\b"
+)
 _FIELDS: Final = ("images", "settings", "resources")
 
 
@@ -40,13 +44,15 @@ def asks_former(question: Question, subject: Subject) -> bool:
     former = _FORMER.search(question.text) is not None and question.asks(*_FIELDS)
     other = question.asks("why", "logs", "events", "when", "trouble", "count") or question.states
     confirms = not word_list("yes or no").isdisjoint(question.words[:1])  # "was the image changed before"
-    return former and not other and not confirms and _deployment(subject) is not None
+    past = _PAST.search(question.text) is not None and "Pod" not in question.kinds
+    return former and past and not other and not confirms and _workload(subject) is not None
 
 
 def former(asked: Asked) -> FirstLook:
     """Return what the template before the last rollout has, and what is there now."""
-    deployment = _deployment(asked.subject)
-    sets = replica_sets_newest_first(asked.state, deployment) if deployment is not None else ()
+    deployment = _workload(asked.subject)
+    there = deployment is not None and deployment.kind == "Deployment"
+    sets = replica_sets_newest_first(asked.state, deployment) if deployment is not None and there else ()
     if deployment is None or len(sets) <= 1:
         return fact(asked, "Its former template is not known: only the current one was read.", None, "inconclusive")
     before = sets[1]
@@ -59,5 +65,6 @@ def former(asked: Asked) -> FirstLook:
     return replace(look, summary=f"Before the last rollout of {deployment.ref}: {look.summary}")
 
 
-def _deployment(subject: Subject) -> ClusterObject | None:
-    return next((each for each in subject.objects if each.kind == "Deployment"), None)
+def _workload(subject: Subject) -> ClusterObject | None:
+    """Return the workload that has a template. Only that of a Deployment has a known history."""
+    return next((each for each in subject.objects if each.kind in ("Deployment", "StatefulSet", "DaemonSet")), None)

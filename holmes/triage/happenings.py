@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from holmes.values.first_look import FirstLook
 
 _CHANGED_BEFORE: Final = expression(
-    r"(?:what|was|que|qu'est-ce qui) (?:has |have |had |was |is |hat |ha |a )?(?:been )?"
-    r"(?:changed?|different|new|anders|geandert|anderte|verandert\w*|cambio|cambiado|change)\b.{0,60}"
+    r"(?:^|[:,] )(?:what|was|que|qu'est-ce qui) (?:has |have |had |was |is |hat |ha |a )?(?:been )?"
+    r"(?:changed?|different|new|anders|geandert|anderte|aenderte|verandert\w*|cambio|cambiado|change)\b.{0,60}"
     r"\b(?:before|from before|bevor|als vorher|vorher|antes|avant)\b"
 )
 _HOUR_SECONDS: Final = 3_600.0
@@ -101,7 +101,7 @@ def asks_changes(question: Question, subject: Subject) -> bool:
 
 def changed_before(question: Question) -> bool:
     """Return whether a question asks what changed before the trouble: "what changed before it broke"."""
-    return _CHANGED_BEFORE.match(question.text) is not None
+    return _CHANGED_BEFORE.search(question.text) is not None
 
 
 def _lists_created(question: Question, subject: Subject) -> bool:

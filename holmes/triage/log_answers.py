@@ -22,6 +22,7 @@ from holmes.triage.log_texts import counts_symptom, counts_unknown, filters_of_t
 from holmes.triage.log_values import (
     STATISTICS,
     chosen_series,
+    measures_left,
     result_of,
     results_of,
     series_of,
@@ -144,10 +145,9 @@ def _unread(asked: Asked, found: Sequence[LogLine], shown: Sequence[LogLine], fi
         return f"`{missing}` could not be applied to log lines."
     counts = asked.question.asks("count")
     distinct = (DISTINCT.search(asked.question.text) or _RATE.search(asked.question.text)) if counts else None
-    if distinct is not None:
-        return f"`{distinct[0]}` could not be applied to log lines."
     rate = _PER.search(asked.question.text) if counts and asked.question.asks("average") else None
-    left = (*((rate[0],) if rate is not None else ()), *bounds_left(asked, filters))
+    said = (*(match[0] for match in (distinct, rate) if match is not None), *bounds_left(asked, filters))
+    left = (*said, *measures_left(asked.question, asked.subject, len({each.pod for each in shown})))
     if left:
         return f"`{left[0]}` could not be applied to log lines."
     gap = amount_left(asked, shown) or _unread_words(asked, found, shown, filters)

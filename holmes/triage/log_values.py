@@ -45,6 +45,15 @@ _SAME_START: Final = 4
 _PARTS: Final = expression(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _CLOCKS: Final = frozenset({"time", "ts", "timestamp", "pid", "level", "tid", "thread"})
 _IDENTIFIER: Final = expression(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\b[a-z_]\w*=(?!\w)")
+_IN_TIME: Final = expression(r"\bin (?:ms|milliseconds|millis|seconds|secs?|sekunden|segundos|secondes)\b")
+_SIZED: Final = expression(
+    r"\b(?:biggest|largest|longest|smallest|slowest|fastest)\b"
+    r"|\bhow many (?:[kmgt]i?b|bytes?|ms|milliseconds|seconds|minutes)\b"
+)
+_LOG_OF_SERVER: Final = expression(r"\b(?:db|database|datenbank|cache|queue|broker) logs?\b")
+_LAST_RUN: Final = expression(
+    r"\b(?:last|latest|previous|letzte[nrm]?|ultim[oa]|dernier) (?:\w+ )?(?:run|lauf|ejecucion)\b"
+)
 _PERCENTILE: Final = expression(
     r"\bp(\d{2}(?:\.\d)?)\b|\b(\d{2})(?:th|st|\.|e|eme|o)?[ -]?(?:percentile|perzentil|percentil|centile)"
     r"|\b(?:percentile|perzentil|percentil|centile) (\d{2})\b"
@@ -93,6 +102,17 @@ def milliseconds_of(unit: str) -> float | None:
 def statistic_of(question: Question, subject: Subject) -> Statistic | None:
     """Return the statistic that a question asks for, or None."""
     return next(iter(statistics_of(question, subject)), None)
+
+
+def measures_left(question: Question, subject: Subject, runs: int) -> tuple[str, ...]:
+    """Return the parts of a question that no number of lines can have: "biggest", "how many MB", "the db log".
+
+    `runs` is the number of pods that wrote the lines. Those of several runs are not told apart.
+    """
+    sized = _SIZED.search(question.text) if statistic_of(question, subject) is None else None
+    whose = _LOG_OF_SERVER.search(question.text) if not subject.named else None
+    run = _LAST_RUN.search(question.text) if question.asks("count") and runs > 1 else None
+    return tuple(match[0] for match in (sized, whose, run) if match is not None)
 
 
 def statistics_of(question: Question, subject: Subject) -> tuple[Statistic, ...]:
@@ -151,6 +171,8 @@ def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
     words = {
         part.removesuffix("s") for word in (*question.words, *question.quoted) for part in _PARTS.findall(word.lower())
     }
+    if _IN_TIME.search(question.text):
+        found = [each for each in found if each.milliseconds is not None] or found
     spelled = {match[0].rstrip("=") for match in _IDENTIFIER.finditer(question.text)}
     named = [each for each in found if each.key.lower() in spelled]
     timed, sized = (

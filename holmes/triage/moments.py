@@ -115,6 +115,7 @@ def asks_time(question: Question, subject: Subject) -> bool:
     if (
         not (objects or spaces)
         or question.asks("logs", "why")
+        or (question.asks("count") and not _SINCE_WHEN.search(text_of))  # "how many mails were sent in the last run"
         or asks_error_lines(question, subject)
         or not (question.asks("when") or _SINCE_WHEN.search(text_of) or _NOUN.search(text_of))
     ):

@@ -26,7 +26,7 @@ _SUPPOSED: Final = expression(
 
 _PAGED: Final = expression(
     r"\b(?:who|whom|(?:any|some|no)(?:one|body)|jemand|wer|wen|niemand|alguien|quien|nadie|quelqu'un|qui|personne)\b"
-    r".{0,20}\b(?:paged|notified|alerted|called|woken|benachrichtigt|alarmiert|geweckt|avisa\w*|notifica\w*|alertee?"
+    r".{0,20}\b(?:paged|notified|alerted|woken|benachrichtigt|alarmiert|geweckt|avisa\w*|notifica\w*|alertee?"
     r"|prevenue?|reveillee?)\b"
 )
 
@@ -47,7 +47,7 @@ def not_read(question: Question, subject: Subject, *, of_faults: bool = False) -
     if _BACKUP.search(question.text) and subject.named and not runs:
         return "Whether there is a backup of its data was not read."
     told = next((told for asked, told in _NEVER_READ if asked.search(question.text)), "")
-    if told:
+    if told and not (question.complains and _PAGED.search(question.text)):
         return told
     if of_faults:
         return ""

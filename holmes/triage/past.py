@@ -30,6 +30,8 @@ _OVER_SECONDS: Final = 86_400.0
 _TOLERANCE_SECONDS: Final = 900.0
 _QUOTED: Final = 240
 _MANY_RESTARTS: Final = 5
+_RESTART_SECONDS: Final = 900.0
+"""The kubelet waits at most 5 minutes between restarts. The rest is for runs that last longer."""
 _LOST: Final = 255
 """The exit code of a container whose end the runtime has not seen."""
 _ENDS: Final = frozenset({"crash", "memory"})
@@ -97,24 +99,26 @@ def was_there(asked: Asked, incident: Incident) -> bool:
     if since is None:
         return not is_past(asked)
     latest = max(start, min(period.first.interval(asked.state.now)[1], asked.state.now))  # "since this morning"
-    if period.opens and _earliest(asked, incident, since) - latest > max(
+    if period.opens and _earliest(asked, incident, since, latest) - latest > max(
         _TOLERANCE_SECONDS, (asked.state.now - latest) / 2
     ):
         return False
     return since <= end
 
 
-def _earliest(asked: Asked, incident: Incident, since: float) -> float:
+def _earliest(asked: Asked, incident: Incident, since: float, asked_since: float) -> float:
     """Return the earliest time at which an incident of the only named object can have begun.
 
-    The conditions of a pod that crashes again and again change at each restart.
+    The conditions of a pod that crashes again and again change at each restart. So many restarts show this only if they
+    fill the time since the one that the question names.
     """
+    least = max(_MANY_RESTARTS, (asked.state.now - asked_since) / _RESTART_SECONDS)
     if len(asked.subject.named) != 1:
         return since
     proofs = (proof.object for each in incident.findings for proof in each.evidence)
     found = {asked.state.find(ref) for ref in (*(each.subject for each in incident.findings), *proofs)}
     pods = {pod for each in found if each is not None for pod in asked.state.pods_of(each) or (each,)}
-    crashing = [pod.created for pod in pods if pod.kind == "Pod" and restarts(pod) >= _MANY_RESTARTS]
+    crashing = [pod.created for pod in pods if pod.kind == "Pod" and restarts(pod) >= least]
     return min((since, *crashing))
 
 

@@ -19,7 +19,7 @@ from holmes.triage.commands import (
 )
 from holmes.triage.defaults import asks_default, default
 from holmes.triage.draining import asks_drain, asks_restart, drain, restart
-from holmes.triage.exposure import asks_exposure, exposure
+from holmes.triage.exposure import asks_exposure, asks_route, exposure, route
 from holmes.triage.field_answers import asks_condition, asks_field, condition, field_answer, settings
 from holmes.triage.former import asks_former, former
 from holmes.triage.grammar import asks_person, asks_who, unknown_parts
@@ -214,11 +214,16 @@ def _asks_placement(question: Question, subject: Subject) -> bool:
     return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
 
 
+_STATED: Final = frozenset({"running", "ready", "pending"})
+
+
 def _asks_images(question: Question, subject: Subject) -> bool:
-    pulls = question.symptoms - {"image"} or any(word.startswith(("pull", "registr")) for word in question.words)
+    stated = bool(question.states) and "Pod" in question.kinds and _STATED.issuperset(question.states)
+    felt = question.symptoms - {"image"} - ({"ready", "start"} if stated else set())
+    pulls = felt or any(word.startswith(("pull", "registr")) for word in question.words)
     lists = question.asks("list", "uses") or subject.images or (not question.asks("health") and not pulls)
     about = question.asks("images") and lists and "Node" not in question.kinds
-    return bool(about) and question.states in ((), ("running",)) and not question.asks("trouble")
+    return bool(about) and (stated or question.states in ((), ("running",))) and not question.asks("trouble")
 
 
 def _asks_of_image(question: Question, subject: Subject) -> bool:
@@ -319,6 +324,7 @@ _PLANS: Final = (
     Plan(fits=asks_port_forward, answer=port_forward, takes=_ALL),
     Plan(fits=asks_log_command, answer=log_command, takes=_ALL),
     Plan(fits=asks_exec, answer=exec_command, takes=_ALL),
+    Plan(fits=asks_route, answer=route, takes=_ALL),
     Plan(fits=asks_exposure, answer=exposure, takes=_ALL),
     Plan(fits=details.asks_scaling_bounds, answer=details.scaling_bounds, takes=_ALL),
     Plan(fits=_asks_default, answer=default, takes=_ALL),

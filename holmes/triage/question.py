@@ -91,7 +91,7 @@ _CONTRACTED: Final = expression(
     r"(?! (?:give|show|list|print|tell|bother|worry|care|know|need|want|think|mind|forget|see|get|understand)\b)"
 )
 """Negations without their apostrophe. "Can't" is written for "cannot", so "ca" is one of the verbs."""
-_SHORT: Final = expression(r"(?<!\S)w/(o)?(?=\s)")
+_SHORT: Final = expression(r"(?<![\w/])w/(o)?(?=\s)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

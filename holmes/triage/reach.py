@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.network import Connection, allows, container_ports, is_blocked, policies_of
+from holmes.diagnosis.facts.changes import services_selecting
+from holmes.diagnosis.facts.network import Connection, container_ports, is_blocked, policies_of, target_ports
 from holmes.diagnosis.facts.templates import workloads_behind
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.facts import fact, table_of
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import some_of
+from holmes.triage.states import lives
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
     from holmes.triage.question import Question
-    from holmes.triage.subjects import Subject
+    from holmes.triage.subjects import Named, Subject
     from holmes.values.first_look import FirstLook
 
 _REACH: Final = (
@@ -28,31 +31,55 @@ _REACH: Final = (
     r"|parler|(?:se )?connecter|joindre)"
 )
 _MAY: Final = expression(
-    r"\b(?:may|can|could|allowed to|permitted to|darf|durfen|kann|konnen|puede[n]?|peut|peuvent|autorise\w* a)\b"
+    r"\b(?:may|can|could|allowed|permitted|darf|durfen|kann|konnen|puede[n]?|peut|peuvent|autorise\w*)\b"
     rf".{{0,60}}\b{_REACH}\b"
 )
 _ALLOWED: Final = expression(r"\b(?:may|allowed|permitted|darf|durfen|autorise\w*|polic\w+|netpols?)\b")
-_WHO: Final = expression(r"^(?:who|which \w+|what|wer|welche \w+|quien(?:es)?|que \w+|qui|quels? \w+) ")
+_WHO: Final = expression(
+    r"^(?:who|what|wer|was|quien(?:es)?|que|qui|(?:which|welche|que|quels?) (?:pods?|workloads?|services?|clients?"
+    rf"|apps?|deployments?))(?: else)? \w+ (?:\w+ )?{_REACH}\b"
+)
+"""Only questions for the clients: in "which services can web reach", the name is before the verb."""
+_NO_PAIR: Final = expression(
+    r"\b(?:or|and|both|oder|und|beide|o|y|ambos|ou|et|through|via|over|uber|from|von|desde|depuis|if|wenn|falls|si"
+    r"|cannot|can't|not|no longer|nicht|never|internet|outside|ingress|namespaces?|users?|teams?|as|ports?|within)\b"
+)
+"""Words with which the question asks for more, or for less, than one connection."""
 _POLICIES: Final = expression(
-    r"\b(?:which|what|any|welche|was|que|cual\w*|quelles?) (?:network ?)?(?:polic(?:y|ies)|netpols?|politicas? de red"
-    r"|politiques? reseau)\b.{0,20}\b(?:protects?|restricts?|isolates?|appl(?:y|ies)|selects?|guards?|limits?"
-    r"|schutz\w*|gilt|gelten|protege\w*|aplica\w*|s'applique\w*)\b"
+    r"\b(?:which|what|any|welche|was|que|cual\w*|quelles?) (?:network ?polic(?:y|ies)|netpols?|politicas? de red"
+    r"|politiques? reseau|polic(?:y|ies))\b.{0,20}\b(?:protects?|restricts?|isolates?|guards?|schutz\w*|protege\w*)\b"
 )
 _DIRECTIONS: Final[tuple[Direction, ...]] = ("Ingress", "Egress")
 _MOST_TOLD: Final = 4
-_Run: TypeAlias = "tuple[str, tuple[ClusterObject, ...]]"
-"""A name of the question and its objects, which have pods."""
+_CAVEAT: Final = "Nothing but NetworkPolicies was examined, so it is not known if connections succeed."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ports:
+    """The ports of a server that are open and closed for a client, and the policies that decide."""
+
+    opened: tuple[int, ...]
+    closed: tuple[int, ...]
+    policies: tuple[str, ...]
 
 
 def asks_reach(question: Question, subject: Subject) -> bool:
-    """Return whether a question asks who may connect to whom, or which policies restrict a workload."""
-    other = question.complains or question.asks("why", "trouble", "logs", "changes", "exec", "port_forward")
-    if other or question.addresses or not _run(subject):
+    """Return whether a question asks if a workload may connect to another, who may, or which policies restrict one."""
+    other = question.complains or question.asks("why", "trouble", "logs", "changes", "exec", "port_forward", "negation")
+    run = _run(subject)
+    if other or question.addresses or not run or len(run) < len(subject.named):
         return False
     if _POLICIES.search(question.text):
-        return True
-    known = len(_run(subject)) > 1 or _WHO.match(question.text) is not None
-    return known and _MAY.search(question.text) is not None
+        return len(run) == 1
+    if _NO_PAIR.search(subject.without_names(question.text)) or _MAY.search(question.text) is None:
+        return False
+    who = _WHO.match(subject.without_names(question.text)) is not None
+    return len(run) == 1 if who else len(run) == 2 and _between_names(question.text, run)
+
+
+def _between_names(text: str, run: Sequence[Named]) -> bool:
+    """Return whether the client comes before the server: "may web talk to db"."""
+    return 0 <= text.find(run[0].name) < text.rfind(run[1].name)
 
 
 def reach(asked: Asked) -> FirstLook:
@@ -61,87 +88,102 @@ def reach(asked: Asked) -> FirstLook:
     if gaps:
         return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
     run = _run(asked.subject)
+    pods = [_pod(asked.state, each) for each in run]
+    missing = next((each.name for each, pod in zip(run, pods, strict=True) if pod is None), "")
+    found = [pod for pod in pods if pod is not None]
+    if missing or any(pod.boolean("spec", "hostNetwork") for pod in found):
+        why = f"`{missing}` has no running pods" if missing else "policies do not decide for pods in the host network"
+        return fact(asked, f"No connection can be examined: {why}.", None, "inconclusive")
     if _POLICIES.search(asked.question.text):
-        return _restricting(asked, run[-1])
-    return _between(asked, run[0], run[1]) if len(run) > 1 else _clients(asked, run[0])
+        return _restricting(asked, run[0].name, found[0])
+    return _connection(asked, found[0], found[1]) if len(found) > 1 else _clients(asked, run[0].name, found[0])
 
 
-def _run(subject: Subject) -> tuple[_Run, ...]:
+def _run(subject: Subject) -> tuple[Named, ...]:
     """Return the named things that have pods, in the order of the question."""
     kinds = (*WORKLOADS, "Pod", "Service")
-    return tuple(
-        (named.name, named.objects) for named in subject.named if any(each.kind in kinds for each in named.objects)
+    return tuple(named for named in subject.named if any(each.kind in kinds for each in named.objects))
+
+
+def _pod(state: ClusterState, named: Named) -> ClusterObject | None:
+    """Return a running pod of a workload or behind a Service."""
+    every = (
+        each for one in named.objects for each in (workloads_behind(state, one) if one.kind == "Service" else (one,))
+    )
+    pods = (pod for each in every for pod in (state.pods_of(each) or (each,)))
+    return next((pod for pod in pods if pod.kind == "Pod" and lives(pod)), None)
+
+
+def _examined(state: ClusterState, client: ClusterObject, server: ClusterObject) -> _Ports:
+    """Return the ports that a pod or its Services declare, by whether policies allow connections from another pod."""
+    declared = {each.number: each.protocol for each in container_ports(server.child("spec"))}
+    for service in services_selecting(state, server.namespace, server.labels):
+        declared |= {port: "TCP" for port in target_ports(service, server) if port not in declared}
+    opened: list[int] = []
+    closed: list[int] = []
+    for port, protocol in declared.items():
+        connection = Connection(client=client, server=server, port=port, protocol=protocol)
+        blocked = any(is_blocked(state, connection, each) for each in _DIRECTIONS)
+        (closed if blocked else opened).append(port)
+    found = (*policies_of(state).restricting(server, "Ingress"), *policies_of(state).restricting(client, "Egress"))
+    return _Ports(
+        opened=tuple(opened), closed=tuple(closed), policies=tuple(dict.fromkeys(str(each.ref) for each in found))
     )
 
 
-def _pods(state: ClusterState, objects: Sequence[ClusterObject]) -> tuple[ClusterObject, ...]:
-    """Return one pod of each workload."""
-    every = (each for one in objects for each in (workloads_behind(state, one) if one.kind == "Service" else (one,)))
-    found = (each if each.kind == "Pod" else next(iter(state.pods_of(each)), None) for each in dict.fromkeys(every))
-    return tuple(dict.fromkeys(each for each in found if each is not None))
+def _connection(asked: Asked, client: ClusterObject, server: ClusterObject) -> FirstLook:
+    ports = _examined(asked.state, client, server)
+    names = " to ".join(f"`{each.name}`" for each in _run(asked.subject))
+    if not ports.policies:
+        yes = "Yes: no" if _ALLOWED.search(asked.question.text) else "No"
+        return fact(asked, f"{yes} NetworkPolicy restricts connections from {names}. {_CAVEAT}")
+    told = some_of(ports.policies, _MOST_TOLD)
+    if not ports.opened and not ports.closed:
+        text = f"{told} restricts connections from {names}, but the ports of the server are not known."
+        return fact(asked, text, None, "inconclusive")
+    if ports.opened and ports.closed:
+        places = f"{_numbers(ports.opened)}, not on {_numbers(ports.closed)}"
+        return fact(asked, f"Partly: {told} allows connections from {names} on {places}. {_CAVEAT}")
+    verb, start = ("does not allow", "No: ") if ports.closed else ("allows", "Yes: ")
+    start = start if ports.closed or _ALLOWED.search(asked.question.text) else ""
+    text = f"{start}{told} {verb} connections from {names} on {_numbers(ports.opened or ports.closed)}."
+    return fact(asked, f"{text} {_CAVEAT}")
 
 
-def _blocked(state: ClusterState, client: ClusterObject, server: ClusterObject) -> tuple[bool, tuple[str, ...]]:
-    """Return whether every port of a pod is closed for another one, and the policies that decide."""
-    ports = [port.number for port in container_ports(server.child("spec"))] or [0]
-    closed, deciding = [], []
-    for port in dict.fromkeys(ports):
-        connection = Connection(client=client, server=server, port=port)
-        closed.append(any(is_blocked(state, connection, each) for each in _DIRECTIONS))
-        for direction in _DIRECTIONS:
-            policies = policies_of(state).restricting(connection.here(direction), direction)
-            blocked = is_blocked(state, connection, direction)
-            deciding += [str(each.ref) for each in policies if blocked or allows(state, each, connection, direction)]
-    return all(closed), tuple(dict.fromkeys(deciding))
+def _numbers(ports: Sequence[int]) -> str:
+    return f"port{'s' if len(ports) > 1 else ''} {', '.join(map(str, ports))}"
 
 
-def _between(asked: Asked, client: _Run, server: _Run) -> FirstLook:
-    clients, servers = _pods(asked.state, client[1]), _pods(asked.state, server[1])
-    if not clients or not servers:
-        without = client[0] if not clients else server[0]
-        return fact(asked, f"`{without}` has no pods, so no connection can be examined.", None, "inconclusive")
-    blocked, deciding = _blocked(asked.state, clients[0], servers[0])
-    policies = some_of(deciding, _MOST_TOLD)
-    verb = "does not allow" if blocked else "allows"
-    told = f"{policies} {verb} connections" if deciding else "no NetworkPolicy restricts connections"
-    may = "No: " if blocked else "Yes: " if _ALLOWED.search(asked.question.text) else ""
-    told = f"{may}{told}" if may else f"{told[0].upper()}{told[1:]}"
-    summary = f"{told} from `{client[0]}` to `{server[0]}`."
-    return fact(asked, f"{summary} Nothing but NetworkPolicies was examined, so it is not known if they succeed.")
-
-
-def _clients(asked: Asked, server: _Run) -> FirstLook:
+def _clients(asked: Asked, name: str, server: ClusterObject) -> FirstLook:
     """Answer which workloads may connect to the server."""
-    servers = _pods(asked.state, server[1])
-    if not servers:
-        return fact(asked, f"`{server[0]}` has no pods, so no connection can be examined.", None, "inconclusive")
-    policies = [str(each.ref) for each in policies_of(asked.state).restricting(servers[0], "Ingress")]
+    policies = [str(each.ref) for each in policies_of(asked.state).restricting(server, "Ingress")]
     if not policies:
-        return fact(asked, f"Every pod may connect to `{server[0]}`: no NetworkPolicy restricts its ingress.")
-    rows = [(str(each.ref),) for each in _workloads(asked.state) if _may(asked.state, each, servers[0])]
-    told = some_of([row[0] for row in rows], _MOST_TOLD) if rows else "no workload of the cluster"
-    summary = f"{told} may connect to `{server[0]}`: {some_of(policies, _MOST_TOLD)} restricts its ingress."
-    return fact(asked, summary, table_of(("workload",), rows) if len(rows) > _MOST_TOLD else None)
-
-
-def _may(state: ClusterState, workload: ClusterObject, server: ClusterObject) -> bool:
-    pod = next(iter(state.pods_of(workload)), None)
-    return pod is not None and state.workload_of(server) is not workload and not _blocked(state, pod, server)[0]
+        return fact(asked, f"No NetworkPolicy restricts the ingress of `{name}`. {_CAVEAT}")
+    rows, unknown = [], []
+    for each in _workloads(asked.state):
+        pod = next((pod for pod in asked.state.pods_of(each) if lives(pod)), None)
+        if pod is None:
+            unknown.append(str(each.ref))
+        elif asked.state.workload_of(server) is not each and _examined(asked.state, pod, server).opened:
+            rows.append((str(each.ref),))
+    told = some_of([row[0] for row in rows], _MOST_TOLD) if rows else "no workload with running pods"
+    summary = f"{told} may connect to `{name}`: {some_of(policies, _MOST_TOLD)} restricts its ingress. {_CAVEAT}"
+    notes = (f"Not examined, because it has no running pods: {some_of(unknown, _MOST_TOLD)}.",) if unknown else ()
+    return fact(asked, summary, table_of(("workload",), rows) if len(rows) > _MOST_TOLD else None, notes=notes)
 
 
 def _workloads(state: ClusterState) -> Iterator[ClusterObject]:
     yield from (each for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob") for each in state.of(kind))
 
 
-def _restricting(asked: Asked, about: _Run) -> FirstLook:
+def _restricting(asked: Asked, name: str, pod: ClusterObject) -> FirstLook:
     """Answer which NetworkPolicies restrict the pods of a workload."""
     found = {
         str(each.ref): direction
-        for pod in _pods(asked.state, about[1])
         for direction in _DIRECTIONS
         for each in policies_of(asked.state).restricting(pod, direction)
     }
     if not found:
-        return fact(asked, f"No NetworkPolicy selects the pods of `{about[0]}`.")
+        return fact(asked, f"No NetworkPolicy selects the pods of `{name}`.")
     told = ", ".join(f"{ref} ({direction.lower()})" for ref, direction in found.items())
-    return fact(asked, f"{told} restricts the pods of `{about[0]}`.")
+    return fact(asked, f"{told} restricts the pods of `{name}`.")

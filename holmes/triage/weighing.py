@@ -63,6 +63,7 @@ def _weighed_cause(asked: Asked, look: FirstLook) -> FirstLook:
     possessed = [each for each in _possessed(asked) if each in unknown or not troubled]
     if possessed and not asked.question.asks("why"):
         text = f"Nothing that was read shows the state of its {' and '.join(possessed)}."
+        text = f"{text} Beside it, a fault was found: {look.summary}"
         return replace(open_look, severity=look.severity, summary=text, evidence=(), since="")
     if is_of_other(asked, look):
         own = look.chain[0] if look.chain else asked.subject.place

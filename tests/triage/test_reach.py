@@ -44,7 +44,12 @@ def look(question: str, *objects: dict[str, Any], gap: Gap | None = None) -> Fir
         ("darf web auf db zugreifen?", (), "Yes: no NetworkPolicy restricts connections"),
         ("can web reach db?", (), "No NetworkPolicy restricts connections from `web` to `db`"),
         ("who may connect to db?", (ingress(API),), "Deployment shop/api may connect to `db`"),
-        ("who may connect to db?", (), "Every pod may connect to `db`"),
+        ("who may connect to db?", (), "No NetworkPolicy restricts the ingress of `db`"),
+        (
+            "may api talk to db?",
+            (policy({"podSelector": {"matchLabels": {"app": "api"}}, "policyTypes": ["Egress"]}),),
+            "No: NetworkPolicy shop/db-clients does not allow",
+        ),
         ("which network policy protects db?", (ingress(API),), "NetworkPolicy shop/db-clients (ingress)"),
         ("which network policy protects web?", (ingress(API),), "No NetworkPolicy selects the pods of `web`"),
     ],
@@ -56,7 +61,7 @@ def test_policies_decide_who_may_connect(question: str, objects: tuple[dict[str,
 
 
 def test_an_allowed_connection_is_not_called_a_working_one() -> None:
-    assert "it is not known if they succeed" in look("can api reach db?", ingress(API)).summary
+    assert "it is not known if connections succeed" in look("can api reach db?", ingress(API)).summary
 
 
 def test_policies_that_were_not_read_decide_nothing() -> None:
@@ -73,9 +78,9 @@ def test_a_complaint_about_a_connection_still_asks_for_its_cause() -> None:
 @pytest.mark.parametrize(
     ("question", "told"),
     [
-        ("is it safe to restart db?", "its only pod is replaced by a new one first"),
-        ("should I restart web?", "its only pod is replaced by a new one first"),
-        ("kann ich api neu starten?", "its only pod is replaced by a new one first"),
+        ("is it safe to restart db?", "a new pod is ready before its only pod ends"),
+        ("should I restart web?", "a new pod is ready before its only pod ends"),
+        ("kann ich api neu starten?", "a new pod is ready before its only pod ends"),
     ],
 )
 def test_a_restart_is_told_and_not_advised(question: str, told: str) -> None:
@@ -83,3 +88,27 @@ def test_a_restart_is_told_and_not_advised(question: str, told: str) -> None:
     assert answer.verdict == "answered"
     assert told in answer.summary
     assert "Whether a restart helps was not examined." in answer.notes
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "which workloads can web reach?",
+        "can I reach db from api?",
+        "can web or api talk to db?",
+        "who can not reach db?",
+        "may users from the internet connect to db?",
+    ],
+)
+def test_a_question_for_more_than_one_connection_is_not_answered_with_one(question: str) -> None:
+    answer = look(question, ingress(API))
+    assert "NetworkPolicy shop/db-clients allows" not in answer.summary
+    assert "may connect to" not in answer.summary
+    assert "NetworkPolicy restricts" not in answer.summary
+
+
+@pytest.mark.parametrize(
+    "question", ["can I delete the configmap of web?", "can we stop the alerts of web?", "should we roll back web?"]
+)
+def test_other_changes_are_no_restart(question: str) -> None:
+    assert "restart" not in look(question).summary

@@ -229,8 +229,8 @@ def network_pods(state: ClusterState, node: str) -> tuple[ObjectRef, ...]:
 
 
 def volume_driver_pods(state: ClusterState, driver: str, node: str) -> tuple[ClusterObject, ...]:
-    """Return the pods on a node whose DaemonSet names a CSI driver such as `ebs.csi.aws.com` in its template."""
-    named = expression(rf"(?<![\w.-]){re.escape(driver)}(?![\w.-])")
+    """Return the pods on a node whose DaemonSet provides a CSI driver such as `ebs.csi.aws.com`, by socket or name."""
+    named = expression(rf"(?:/plugins/|[\" ]--?driver-?name[= ]){re.escape(driver)}(?![\w.-])")
     plugins = (each for each in state.of("DaemonSet") if named.search(json.dumps(each.child("spec", "template"))))
     pods = (pod for plugin in plugins for pod in state.pods_of(plugin))
     return tuple(pod for pod in pods if pod.text("spec", "nodeName") == node)

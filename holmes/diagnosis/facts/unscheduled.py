@@ -122,7 +122,8 @@ class Unscheduled:
 
     def limiting(self, state: ClusterState) -> ObjectRef | None:
         """Return the NodePool of Karpenter whose limit is reached, as its event says, or None."""
-        told = _EXHAUSTED.search(self.autoscaler.message) if self.autoscaler is not None else None
+        message = self.autoscaler.message if self.autoscaler is not None else ""
+        told = _EXHAUSTED.search(message) if "incompatible" not in message else None
         pool = state.get("NodePool.karpenter.sh", "", told["name"]) if told is not None else None
         return pool.ref if pool is not None else None
 

@@ -196,7 +196,7 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
     for kind in ("Job", "CronJob"):
         for each in state.of(kind):
             if each.boolean("spec", "suspend") and each.deleted is None and not _failure(each):
-                if _QUEUE in each.labels:
+                if kind == "Job" and _QUEUE in each.labels:
                     yield _queued(state, each)
                     continue
                 missed = _missed_by(state, each)
@@ -233,7 +233,9 @@ def _queued(state: ClusterState, job: ClusterObject) -> Fault:
         culprit=made.ref if made is not None and waits else None,
         title="Job waits in the queue of Kueue",
         severity="warning" if waits else "info",
-        cause=f"{job.ref} is suspended by Kueue until LocalQueue {job.labels[_QUEUE]} admits it{told}",
+        cause=f"{job.ref} is suspended by Kueue until LocalQueue {job.labels[_QUEUE]} admits it{told}"
+        if waits
+        else f"{job.ref} starts no pods because spec.suspend is true; Kueue manages it",
         evidence=(*proof, evidence.field(job, "spec", "suspend")),
         next_check=f"kubectl -n {job.namespace} get workloads.kueue.x-k8s.io",
     )

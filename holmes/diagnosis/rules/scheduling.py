@@ -85,6 +85,7 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
         why = f"{offer}, so no node can ever run the pod{setter}"
     else:
         why = what_is_left(state, nodes, resource, asked) or f"no node has enough left ({found.main.text})"
+    pool = found.limiting(state) if largest is not None and largest >= asked else None
     wish = (
         "requires a free pod slot on a node"
         if resource == "pods"
@@ -96,7 +97,7 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
     ]
     return Fault(
         subject=pod.ref,
-        culprit=default.object if default is not None else found.limiting(state),
+        culprit=default.object if default is not None else pool,
         title=title,
         severity=waiting_severity(state, pod),
         cause=f"{who} {wish}, but {why}{found.others}",
