@@ -79,7 +79,7 @@ def asks_restart(question: Question, subject: Subject) -> bool:
 
 
 def restart(asked: Asked) -> FirstLook:
-    """Return what a restart of the named workloads ends, and what would be lost. A fault is told first."""
+    """Return what a restart of the named workloads ends, and what would be lost, or the fault of a broken one."""
     state = asked.state
     gaps = unread(state, ("Pod",), ())
     if gaps:
@@ -116,7 +116,7 @@ def _replaced(each: ClusterObject, pods: int, kept: str, *, claimed: bool) -> st
     if each.boolean("spec", "paused"):
         return f"{each.ref} is paused, so a restart replaces nothing until it is resumed"
     if each.text("spec", "updateStrategy", "type") == "OnDelete":
-        return f"A restart of {each.ref} replaces a pod only when somebody deletes it{kept}"
+        return f"A restart of {each.ref} replaces a pod only after the pod is deleted{kept}"
     number = counted(pods, "pod")
     if each.text("spec", "strategy", "type") == "Recreate":
         return f"A restart of {each.ref} ends its {number} before a new one starts{kept}"
