@@ -194,7 +194,10 @@ class ClusterState:
         return self.get(f"{ref.kind}.{ref.group}" if ref.group else ref.kind, ref.namespace, ref.name)
 
     def written(self, name: str) -> ClusterObject | None:
-        """Return the object with a name such as `Deployment shop/checkout`, or None if it was not read."""
+        """Return the object with a name such as `Deployment shop/checkout`, or None if it was not read.
+
+        The name of a custom resource has no group, so it is never found.
+        """
         kind, _, path = name.partition(" ")
         namespace, _, plain = path.rpartition("/")
         return self.get(kind, namespace, plain)

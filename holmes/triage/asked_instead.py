@@ -44,7 +44,7 @@ _READY_OF: Final = expression(
 )
 """A statement about the number of ready pods: "1 of 2 replicas is ready"."""
 _DATABASES: Final = expression(r"database|\bdb\b|-db\b|sql|postgres|mongo|maria|oracle|cassandra|\bpg\b|-pg\b")
-SERVERS: Final = {
+_SERVERS: Final = {
     **dict.fromkeys(("database", "databases", "db", "datenbank"), _DATABASES),
     "cache": expression(r"cache|redis|valkey|memcache|varnish"),
     "queue": expression(r"queue|rabbit|kafka|nats|amqp|sqs|broker"),
@@ -202,6 +202,6 @@ def _server(asked: Asked, look: FirstLook) -> str:
     own = (text for each in asked.subject.objects for text in (each.name, *images_of(each)))
     told = " ".join((look.summary, *look.evidence, *look.chain, look.culprit, *own)).lower()
     for before, word in pairwise(question.words):
-        if before in written and word in SERVERS and not question.asks("why"):
-            return "" if SERVERS[word].search(told) else word
+        if before in written and word in _SERVERS and not question.asks("why"):
+            return "" if _SERVERS[word].search(told) else word
     return ""

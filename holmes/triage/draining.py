@@ -39,6 +39,8 @@ _LEAVE: Final = expression(
     rf"|^(?:puis-je|peut-on|dois-je|faut-il|est-ce que je peux) {_RESTART}\b"
 )
 _RESTARTED: Final = ("Deployment", "StatefulSet", "DaemonSet", "Pod")
+_NONE_OF_ONE: Final = (0, "0%", "25%")
+"""Values of `maxUnavailable` that allow no missing pod if there is only one: the API server rounds down."""
 _STAYING: Final = frozenset({"DaemonSet", "Node"})
 """The owners of pods that a drain leaves alone."""
 _MOST_NAMED: Final = 4
@@ -120,7 +122,9 @@ def _replaced(each: ClusterObject, pods: int, kept: str, *, claimed: bool) -> st
     number = counted(pods, "pod")
     if each.text("spec", "strategy", "type") == "Recreate":
         return f"A restart of {each.ref} ends its {number} before a new one starts{kept}"
-    surge = each.kind == "Deployment" and not each.child("spec", "strategy", "rollingUpdate") and not claimed
+    rolling = each.child("spec", "strategy", "rollingUpdate")  # the API server fills in 25% for both
+    kept_up = rolling.get("maxSurge", "25%") not in (0, "0%") and rolling.get("maxUnavailable", "25%") in _NONE_OF_ONE
+    surge = each.kind == "Deployment" and kept_up and not claimed
     if pods == 1:
         how = "a new pod is ready before its only pod ends" if surge else "it can be down until its only pod is back"
         return f"If {each.ref} is restarted, {how}{kept}"

@@ -108,6 +108,21 @@ def test_a_question_for_more_than_one_connection_is_not_answered_with_one(questi
 
 
 @pytest.mark.parametrize(
+    ("rolling", "told"),
+    [
+        ({"maxSurge": "25%", "maxUnavailable": "25%"}, "a new pod is ready before its only pod ends"),
+        ({"maxSurge": 0, "maxUnavailable": 1}, "it can be down until its only pod is back"),
+    ],
+)
+def test_a_restart_tells_if_the_only_pod_is_missing_meanwhile(rolling: dict[str, Any], told: str) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
+    scan = scan_of({"objects": [NAMESPACE], "servers": {"web": {}}})
+    for each in scan.state.of("Deployment"):
+        each.body["spec"]["strategy"] = strategy  # type: ignore[index]
+    assert told in take_first_look(LookRequest(question="can I restart web?"), scan).summary
+
+
+@pytest.mark.parametrize(
     "question", ["can I delete the configmap of web?", "can we stop the alerts of web?", "should we roll back web?"]
 )
 def test_other_changes_are_no_restart(question: str) -> None:
