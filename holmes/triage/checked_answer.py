@@ -121,10 +121,13 @@ class CheckedAnswer:
             yield f"The built-in rules name another cause: {sentence(self.look.summary)}"
         if self.look is not None and self.look.verdict == "healthy":
             yield f"The built-in rules find no fault: {sentence(self.look.summary)}"
-        text = _COMMANDS.sub("", without_markers(self.draft.text))
-        names = invented(text, self.draft.messages, self.draft.citations)
-        if names:
+        if names := self.names_without_result():
             yield f"No result shows {_listed(names)}."
+
+    def names_without_result(self) -> tuple[str, ...]:
+        """Return the names in the answer, without its commands, that neither the question nor a result shows."""
+        text = _COMMANDS.sub("", without_markers(self.draft.text))
+        return invented(text, self.draft.messages, self.draft.citations)
 
 
 def _listed(names: Sequence[str]) -> str:

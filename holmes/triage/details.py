@@ -146,6 +146,8 @@ def placement(asked: Asked) -> FirstLook:
 
 
 def _addresses(asked: Asked) -> FirstLook:
+    pods = [pod for each in asked.subject.objects for pod in asked.state.pods_of(each)]
+    wanted = pods if pods and asked.question.kinds == ("Pod",) else asked.subject.objects
     rows = [
         (
             str(each.ref),
@@ -156,7 +158,7 @@ def _addresses(asked: Asked) -> FirstLook:
             or ", ".join(f"host port {port}" for port in _host_ports(each)),
             status_of(each),
         )
-        for each in asked.subject.objects
+        for each in dict.fromkeys(wanted)
     ]
     behind = dict(_behind_services(asked))
     summary = "; ".join(f"{row[0]}: {row[1] or 'no address'}{behind.get(row[0], '')}" for row in rows[:4])

@@ -37,6 +37,7 @@ from holmes.triage.sentences import can_join, joined, parts_of
 from holmes.triage.suspicions import asks_for_things
 from holmes.triage.vocabulary import folded, sightings, vocabulary, word_list, words_of
 from holmes.triage.weighing import weighed
+from holmes.triage.written_notes import written_notes
 from holmes.values.errors import ToolError
 from holmes.values.expressions import expression
 from holmes.values.first_look import FirstLook
@@ -254,6 +255,7 @@ def _first_look(asked: Asked) -> FirstLook:
     notes = (
         *look.notes,
         *(_missing_text(each, subject) for each in subject.missing if each.name not in f"{told} localhost"),
+        *(each for each in written_notes(asked, look) if each not in look.notes),
     )
     return replace(look, against=against, notes=notes)
 

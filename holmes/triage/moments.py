@@ -196,7 +196,7 @@ def _without_times(asked: Asked) -> FirstLook | None:
     """Answer with a schedule, the length of a run, or that the first restart has no time; otherwise None."""
     question, subject = asked.question, asked.subject
     if _asks_how_often(question, subject):
-        return fact(asked, f"{'; '.join(_of_schedules(asked))}.")
+        return fact(asked, f"{'; '.join(_of_schedules(asked, mark='`'))}.")
     if _TOOK.search(question.text):
         took = "; ".join(_durations(asked))
         return fact(asked, f"{took}." if took else f"No finished run of {_names(asked)} is known.")
@@ -355,13 +355,14 @@ def _away(asked: Asked, at: float) -> str:
     return f"in {duration(-seconds)}" if seconds < 0 else f"{duration(seconds)} ago"
 
 
-def _of_schedules(asked: Asked) -> Iterator[str]:
-    """Yield the schedules of CronJobs, which say when they run."""
+def _of_schedules(asked: Asked, *, mark: str = "") -> Iterator[str]:
+    """Yield the schedules of CronJobs, which say when they run. Running text needs a mark around them."""
     for each in asked.subject.objects:
         if each.kind == "CronJob":
             zone = each.text("spec", "timeZone") or "time zone of the controller, usually UTC"
             suspended = ", suspended" if each.boolean("spec", "suspend") else ""
-            yield f"{each.ref}: schedule {text(each.body, 'spec', 'schedule')} ({zone}){suspended}"
+            schedule = f"{mark}{text(each.body, 'spec', 'schedule')}{mark}"
+            yield f"{each.ref}: schedule {schedule} ({zone}){suspended}"
 
 
 def _names(asked: Asked) -> str:

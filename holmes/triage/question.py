@@ -92,6 +92,12 @@ _CONTRACTED: Final = expression(
 )
 """Negations without their apostrophe. "Can't" is written for "cannot", so "ca" is one of the verbs."""
 _SHORT: Final = expression(r"(?<![\w/])w/(o)?(?=\s)")
+_ERROR_TEXT: Final = expression(
+    r"(?<![`\"'\w])no (?:space left(?: on (?:the )?device)?|such (?:file or directory|file|host|key|bucket|table|image)"
+    r"|route to host|healthy (?:upstream|backend)s?|live upstreams|endpoints available|available servers?)\b(?![`\"'])"
+)
+"""Texts of errors that begin with a negation, which negates nothing in a question about lines or times."""
+_WHY: Final = expression(r"(?i)\b(?:why|warum|wieso|pourquoi|por qu[eé])\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +229,7 @@ def _plain_text(shown: str) -> tuple[str, bool]:
 def parse_question(text: str) -> Question:
     text = _LIST_MARK.sub(" ", text)
     shown = asked_text(text)
+    shown = shown if _WHY.search(shown) else _ERROR_TEXT.sub(r"`\g<0>`", shown)
     lowered, includes = _plain_text(shown)
     plain = _URL.sub(" ", lowered)
     words, breaks = words_of(plain), _breaks(plain)

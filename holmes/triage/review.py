@@ -122,14 +122,25 @@ def _reviewed(own: Verdict, answer: CheckedAnswer) -> Review:
 
 
 def _without_look(own: Verdict, answer: CheckedAnswer) -> Review:
-    """Review an answer that the rules have no facts for. Trouble needs proof, whatever the form of the answer."""
+    """Review an answer that the rules have no facts for. Trouble needs proof, whatever the form of the answer.
+
+    An answer that cites nothing is no fact about the cluster: it names nothing there, and its verdict stays the one of the
+    rules.
+    """
     draft = answer.draft
     if own.kind in {"healthy", "not_found"} and not draft.citations:
         return _led(answer)
-    looked = answer.conversation.look is not None
-    if looked and own.kind == "answered" and tells_of_trouble(answer.conversation) and not answer.proven:
-        return _led(answer) if draft.is_final else Review(request=_ASKED_FOR_LINES)
-    return Review(text=draft.text, verdict=own)
+    seen = answer.conversation.look
+    if seen is None or own.kind != "answered":
+        return Review(text=draft.text, verdict=own)
+    uncited = seen.look.verdict == "not_understood" and not draft.citations
+    troubled = tells_of_trouble(answer.conversation) and not answer.proven
+    doubted = troubled or (uncited and bool(answer.names_without_result()))
+    if not draft.is_final and (doubted or (uncited and has_searched(draft))):
+        return Review(request=_ASKED_FOR_LINES)
+    if doubted:
+        return _led(answer)
+    return Review(text=draft.text, verdict=verdict_of_look(seen.look) if uncited else own)
 
 
 def _of_cause(own: Verdict, answer: CheckedAnswer) -> Review:

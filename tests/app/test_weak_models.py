@@ -56,7 +56,7 @@ UNSEEN: Final = tuple(each for each in case_incidents("development", "questions"
 """Questions about faults that nothing in the cluster shows."""
 BEYOND: Final = incidents_beyond_rules()
 INCIDENTS: Final = {each.id: each for each in (*scenario_incidents(), *UNSEEN)}
-ONCE_WORSE: Final = ("dev-fact-01", "qb-filter-10", "c18-h4-can-i-no", "dev-wording-7-04")
+ONCE_WORSE: Final = ("dev-fact-01", "qb-filter-10", "c18-h4-can-i-no", "dev-wording-7-04", "r2-pe7-040", "r2-har-012")
 """Questions that false models once answered in place of the rules."""
 MISSED: Final = (
     "b2c-38", "c02-f1", "c03-r31-celery-unregistered", "ha-16", "ha-18", "mx-13-restore", "u6-29", "uk-18",

@@ -93,6 +93,24 @@ async def test_a_question_without_a_subject_gets_no_first_look(question: str) ->
     assert answer.text == "With pleasure."
 
 
+@pytest.mark.parametrize(
+    ("reply", "requests", "head", "kind"),
+    [
+        ("`carol` may read it, as `role-17` shows.", 2, "**Cause not found**", "inconclusive"),
+        ("Nobody but the administrators.", 1, "Nobody but", "not_understood"),
+    ],
+)
+async def test_an_answer_that_cites_nothing_to_what_the_rules_do_not_understand_is_no_fact(
+    reply: str, requests: int, head: str, kind: str
+) -> None:
+    model = ScriptedModel([ScriptedReply(text=reply)] * 2)
+    answer, _ = await ask(model, "which users may read it?")
+    assert answer.text.startswith(head)
+    assert len(model.requests) == requests
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == (kind, "rules")
+
+
 async def test_the_first_look_is_not_taken_twice() -> None:
     first, _ = await ask(ScriptedModel([facts]))
     model = ScriptedModel([facts])

@@ -37,6 +37,10 @@ START_REASONS: Final = frozenset({"StartError", "ContainerCannotRun", "RunContai
 _KILL_SLACK_SECONDS: Final = 150.0
 _SHORT_RUN_SECONDS: Final = 600.0
 _LOST_EXIT_CODE: Final = 255
+_FEWEST_RESTARTS: Final = 3
+_MOST_OF: Final = 0.7
+_PAUSE_SECONDS: Final = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
+"""The pauses of the kubelet before the first restarts of a container. The last one repeats."""
 _KILLED: Final = frozenset({137, 143})
 
 
@@ -208,11 +212,23 @@ def unhealthy(container: Container, state: ClusterState) -> tuple[ClusterEvent, 
 def began(crash: Crash, state: ClusterState) -> float | None:
     """Return the earliest known time of the failure in seconds since the epoch, or None if no time is known.
 
-    Considers events in addition to the last termination, because events can be older.
+    Considers events in addition to the last termination, because events can be older, and the number of restarts: a
+    container whose restarts and the pauses between them fill most of the time of its pod has failed since it started.
     """
     events = state.events_of(crash.pod, "BackOff", "Unhealthy", "FailedPostStartHook")
     times = [event.first for event in events if about_container(event, crash.container) and event.first]
+    if _fails_always(crash):
+        times.append(crash.pod.created)
     return min((*times, *((crash.finished,) if crash.finished else ())), default=None)
+
+
+def _fails_always(crash: Crash) -> bool:
+    """Return whether the runs of a container and the pauses of the kubelet between them fill the time of its pod."""
+    restarts = crash.container.restarts
+    if not (crash.again and crash.finished and crash.pod.created) or restarts < _FEWEST_RESTARTS:
+        return False
+    pauses = sum(_PAUSE_SECONDS[:restarts]) + _PAUSE_SECONDS[-1] * max(0, restarts - len(_PAUSE_SECONDS))
+    return pauses + restarts * crash.ran_seconds >= _MOST_OF * (crash.finished - crash.pod.created)
 
 
 def job_recovered(pod: ClusterObject, state: ClusterState) -> bool:
