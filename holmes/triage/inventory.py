@@ -72,6 +72,8 @@ _SHOWN_RESTARTS: Final = expression(
     rf"(?: me| us| mir| uns|-moi)?:?\s+(?:\w+ ){{0,3}}?{_RESTART_NOUN}\b"
     rf"|\b(?:more|fewer|most|mehr|weniger|die meisten|mas|menos|plus de|moins de|le plus de) {_RESTART_NOUN}\b"
     r"|\brestart(?:s|ed)? (?:more|most|less)\b|\b(?:startet|starten) (?:ofter|haufiger|am haufigsten) neu\b"
+    rf"|\b(?:{_RESTART_NOUN}|crashes|absturze|caidas|plantages)\b.{{1,60}}"
+    r"\b(?:in total|altogether|insgesamt|en total|au total)\b"
 )
 """The restarts themselves are asked for, not why they happened: "compare the restarts of web and db"."""
 _HOW_MUCH: Final = expression(

@@ -19,6 +19,7 @@ from holmes.triage.commands import (
 )
 from holmes.triage.defaults import asks_default, default
 from holmes.triage.draining import asks_drain, asks_restart, drain, restart
+from holmes.triage.event_counts import asks_event_count, event_count
 from holmes.triage.exposure import asks_exposure, asks_route, exposure, route
 from holmes.triage.field_answers import asks_condition, asks_field, condition, field_answer, settings
 from holmes.triage.former import asks_former, former
@@ -108,7 +109,7 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
         or (plan.answer == log_answer and asks_previous(question))
         or (plan.answer == happenings.changes and happenings.changed_before(question))
         or (plan.answer == happenings.changes and (happenings.acts(question, subject) or _asks_if_changed(question)))
-        or plan.answer in (inventory.restarts_of, details.ages, field_answer, condition, exposure, restart)
+        or plan.answer in (inventory.restarts_of, details.ages, field_answer, condition, exposure, restart, event_count)
         or dependencies.asks_impact(question, subject)
         or (asks_if_has(question, subject) and asks_to_confirm(folded(question.written)))
         or _asks_whose(question, subject)
@@ -313,6 +314,7 @@ _PLANS: Final = (
     Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL),
     Plan(fits=asks_error_lines, answer=log_answer, takes=_OF_LINES),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
+    Plan(fits=asks_event_count, answer=event_count, takes=_ALL),
     Plan(fits=inventory.asks_restarts, answer=inventory.restarts_of, takes=_ALL),
     Plan(fits=_asks_whose, answer=details.addresses, takes=_ALL),
     Plan(fits=asks_columns, answer=inventory.number_or_list),

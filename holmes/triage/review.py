@@ -124,7 +124,7 @@ def _reviewed(own: Verdict, answer: CheckedAnswer) -> Review:
 def _without_look(own: Verdict, answer: CheckedAnswer) -> Review:
     """Review an answer that the rules have no facts for. Trouble needs proof, whatever the form of the answer.
 
-    An answer that cites nothing is no fact about the cluster: it names nothing there, and its verdict stays the one of the
+    An answer that cites nothing shows no fact of the cluster: it may name no object, and the verdict stays that of the
     rules.
     """
     draft = answer.draft

@@ -12,7 +12,7 @@ from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
 from holmes.diagnosis.rule import Fault
 from holmes.kubernetes.cluster_state import once_per_state
-from holmes.kubernetes.fields import at, child, integer, moment, text, texts
+from holmes.kubernetes.fields import at, integer, moment, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,25 +229,6 @@ def _fails_always(crash: Crash) -> bool:
         return False
     pauses = sum(_PAUSE_SECONDS[:restarts]) + _PAUSE_SECONDS[-1] * max(0, restarts - len(_PAUSE_SECONDS))
     return pauses + restarts * crash.ran_seconds >= _MOST_OF * (crash.finished - crash.pod.created)
-
-
-def job_recovered(pod: ClusterObject, state: ClusterState) -> bool:
-    """Return whether the Job of a failed pod, or a later Job of the same CronJob, has since succeeded."""
-    job = state.by_uid(pod.owner.uid) if pod.owner is not None else None
-    if job is None or job.kind != "Job":
-        return False
-    if _complete(job):
-        return True
-    parent = state.by_uid(job.owner.uid) if job.owner is not None else None
-    later = state.owned_by(parent, "Job") if parent is not None else ()
-    return any(each.created > job.created and _complete(each) for each in later)
-
-
-def _complete(job: ClusterObject) -> bool:
-    done = text(job.condition("Complete"), "status") == "True" or text(job.condition("SuccessCriteriaMet"), "status")
-    wanted = at(job.body, "spec", "completions")
-    enough = isinstance(wanted, int) and integer(child(job.body, "status"), "succeeded") >= wanted > 0
-    return bool(done) or enough
 
 
 EXIT_CODES: Final[dict[int, str]] = {

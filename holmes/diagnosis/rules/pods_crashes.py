@@ -13,7 +13,6 @@ from holmes.diagnosis.facts.crashes import (
     crash_fault,
     crash_of,
     crashes_of,
-    job_recovered,
     log_command,
     restarts,
     said,
@@ -21,6 +20,7 @@ from holmes.diagnosis.facts.crashes import (
 )
 from holmes.diagnosis.facts.evidence import event
 from holmes.diagnosis.facts.fixes import instruction
+from holmes.diagnosis.facts.job_runs import job_recovered
 from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
 from holmes.diagnosis.facts.resources import defaulted_by, vertical_scaler_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.crashes import job_recovered
 from holmes.diagnosis.facts.evictions import RECENT_SECONDS, ended_at, own_limit, preemptions, repeated_evictions
 from holmes.diagnosis.facts.evidence import event, field, owner_words, pod_words, serves_elsewhere, spec_field, value
+from holmes.diagnosis.facts.job_runs import job_recovered
 from holmes.diagnosis.facts.node_users import user_behind
 from holmes.diagnosis.facts.pods import container_field, containers_of
 from holmes.diagnosis.facts.status import pod_ready

@@ -10,12 +10,12 @@ from holmes.diagnosis.facts.crashes import (
     command_evidence,
     crash_fault,
     crashes_of,
-    job_recovered,
     log_command,
     said,
     severity_of_end,
 )
 from holmes.diagnosis.facts.evidence import owner_words
+from holmes.diagnosis.facts.job_runs import job_recovered
 from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import container_words, containers_of, troubled_pods
 from holmes.diagnosis.facts.typos import meant
