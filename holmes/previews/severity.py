@@ -36,7 +36,10 @@ LEVELS: Final = {
 }
 """Levels as loggers write them, also in other languages: a JVM translates its own, PostgreSQL those of its messages."""
 _LEVEL_WORDS = "|".join(sorted((level for level in LEVELS if len(level) > 2), key=len, reverse=True))
-_LETTER = expression(r"([IWEF])\d{4} \d\d:\d\d:\d\d|([DIWEF]), \[|\s*\[([DIWEF])\](?= )|([DIWEF]) [A-Z]{4,}\s")
+_LETTER = expression(
+    r"([IWEF])\d{4} (?:\d\d:\d\d:\d\d|[\w.-]+\.(?:go|cc|cpp):\d+\])|([DIWEF]), \["
+    r"|\s*\[([DIWEF])\](?= )|([DIWEF]) [A-Z]{4,}\s"
+)
 _PRIORITY = expression(r"<(\d{1,3})>")
 """The priority of a line for syslog or the journal: the facility and eight severities."""
 _PRIORITIES: Final = (FATAL, FATAL, FATAL, ERROR, WARNING, INFO, INFO, INFO)

@@ -123,7 +123,8 @@ def _columns(question: Question, each: ClusterObject) -> Iterator[str]:
     kind = each.kind if not each.group else f"{each.kind}.{each.group}"
     for at in range(len(question.words)):
         for length in range(min(_LONGEST, len(question.words) - at), 0, -1):
-            for name in vocabulary().columns.get(question.words[at : at + length], ()):
+            phrase = question.words[at : at + length]
+            for name in vocabulary().columns.get(phrase, ()) if phrase != (each.name,) else ():
                 if name not in _OTHERWISE and (has_cell(each.kind, name) or has_cell(kind, name)):
                     yield name
 

@@ -17,7 +17,7 @@ from holmes.triage.names import names_of
 from holmes.triage.owners import with_names_of_nouns
 from holmes.triage.question import Question, parse_question
 from holmes.triage.search import find_subject
-from holmes.triage.spelling import spelled, with_whole_names
+from holmes.triage.spelling import spelled, with_nouns_apart, with_whole_names
 from holmes.triage.subjects import Named
 from holmes.triage.suspicions import asks_for_things
 from holmes.triage.vocabulary import folded, symptoms_in, vocabulary, word_list
@@ -47,7 +47,7 @@ _MOST_WORDS: Final = 8
 
 def parsed(text: str, state: ClusterState) -> Question:
     """Parse a question with the custom kinds of the cluster, and correct its misspelled words."""
-    whole = with_whole_names(text, names_of(state))
+    whole = with_whole_names(with_nouns_apart(text, names_of(state)), names_of(state))
     written = with_known_kinds(parse_question(whole), state)
     question = with_known_kinds(spelled(written, names_of(state), whole), state)
     question = with_names_of_nouns(_with_owners(question, names_of(state)), names_of(state))

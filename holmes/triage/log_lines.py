@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holmes.triage.question import Question
 
 _MINUTE: Final = 60.0
+_ERROR_WORD: Final = expression(r"(?i)\b(?:err(?:or)?s?|fail(?:ed|ure|s)?|exception|cannot|could not|unable to)\b")
 _PINO: Final = expression(r'"level":\s?([1-6])0\b')
 _PINO_LEVELS: Final = {"4": WARNING, "5": ERROR, "6": FATAL}
 _STATUS: Final = expression(
@@ -200,11 +201,17 @@ def _levels(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
     told = f"level {' or '.join(each[0].removesuffix(' lines') for each in wanted)}"
 
     def holds(line: LogLine) -> bool:
-        level = line.level if stated else severity_of(line.text)
+        level = line.level if stated else _level_by_words(line.text)
         level = ERROR if level is None and _EXCEPTION.search(line.text) else level
         return level is not None and low <= level < high + 1
 
     yield negated(asked, plain, wanted[0][3].start(), told if stated else f"{told}, judged by words", holds)
+
+
+def _level_by_words(line: str) -> float:
+    """Return the level that the words of a line without a stated level mean. A line that tells of an error has one."""
+    severity = severity_of(line)
+    return max(severity, ERROR) if severity and _ERROR_WORD.search(line) else severity
 
 
 def _exceptions(asked: Asked) -> Iterator[LineFilter]:

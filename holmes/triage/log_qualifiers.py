@@ -65,7 +65,8 @@ def _narrowing(asked: Asked) -> Iterator[int]:
         for index in range(each.first, each.last + 1)}  # fmt: skip
     missing = {each.name for each in subject.missing}
     for index, word in enumerate(question.words):
-        other_side = _is_other_side(question, index) and word not in used | _WORDS
+        only = len(subject.named) == 1 and word in own  # "warnings from crumbs" are its own
+        other_side = not only and _is_other_side(question, index) and word not in used | _WORDS
         value = (word.isdigit() and len(word) >= _LEAST_DIGITS) or word in question.addresses
         content = word not in own | used and index not in told and (value or not _is_plain(word))
         if word in missing or other_side or content:

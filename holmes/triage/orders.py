@@ -81,13 +81,21 @@ def declined(asked: Asked) -> FirstLook | None:
     """Return the answer to a request that Holmes declines, or None for a question."""
     question = asked.question
     local = "expose" in question.words and beginnings("own computer").search(question.spoken) is not None
-    asks = local or (bool(question.words) and (question.words[0] in _ASKING or _asks_leave(question.words)))
+    named = _is_name_of_order(asked)
+    asks = local or named or (bool(question.words) and (question.words[0] in _ASKING or _asks_leave(question.words)))
     ending = question.asks("why") and any(each.deleted is not None for each in asked.subject.objects)
     ending = ending or _UNDERWAY.search(question.text) is not None
     pasted = _TOOL.search(question.text) is not None and not ending  # "kubectl delete cm plan hangs, why?"
     if pasted or (not asks and any(_orders(question))):
         return _without_change(asked)
     return _without_values(asked) if _reveals(asked) else None
+
+
+def _is_name_of_order(asked: Asked) -> bool:
+    """Return whether a question begins with the name of an object that is also an order: "drain ok?"."""
+    first = asked.question.words[:1]
+    order = any(each.name == "change_order" for each in sightings(first))
+    return order and any(each.name in first for each in asked.subject.named)
 
 
 def _asks_leave(words: tuple[str, ...]) -> bool:

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.grammar import NAME
 from holmes.triage.subjects import Missing, Named
 from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
@@ -42,15 +43,12 @@ _FIELDS: Final = frozenset(
 _SUMMED: Final = ("images", "resources", "replicas", "settings")
 _JUDGING: Final = frozenset({"health", "trouble", "why"})
 _MOST_PARTS: Final = 3
+_PAIR: Final = 2
 
 
 def with_names_of_nouns(question: Question, names: Names) -> Question:
     """Read nouns such as `inventory` as names in the place of a name, and not as the order to list something."""
-    here = {
-        each.first
-        for each in question.found
-        if each.first == each.last and question.words[each.first] in _NOUNS and _is_free(question, each, names)
-    }
+    here = {each.first for each in question.found if each.first == each.last and _is_name(question, each, names)}
     if not here:
         return question
     kept = tuple(each for each in question.found if each.first not in here)
@@ -105,6 +103,36 @@ def _without_included(question: Question, subject: Subject) -> Subject:
 def is_owner(question: Question, index: int) -> bool:
     """Return whether the word at a position has what is asked for, or is what a question of health is about."""
     return _owns(question, index) or _is_judged(question, index)
+
+
+def _is_name(question: Question, place: Sighting, names: Names) -> bool:
+    """Return whether a word of the vocabulary is a name here: a noun, or a workload of the cluster: "label ok?"."""
+    word = question.words[place.first]
+    runs = any(each.kind in WORKLOADS for each in names.named(word))
+    if not (runs or word in _NOUNS):
+        return False
+    return _is_free(question, place, names) or (
+        runs and (_leads(question, place) or _is_listed(question, place, names))
+    )
+
+
+def _leads(question: Question, place: Sighting) -> bool:
+    """Return whether a short question consists of a word and how it is: "label ok?", "geht label?"."""
+    rest = [each for each in question.found if each.first != place.first]
+    judged = any(each.name in _JUDGING for each in rest) or bool(question.symptoms)
+    return judged and len(question.words) == _PAIR
+
+
+def _is_listed(question: Question, place: Sighting, names: Names) -> bool:
+    """Return whether a word is in a list of names: "are label and bell ok"."""
+    words, clause = question.words, question.clause(place.first)
+    beside = [(place.first - 2, place.first - 1), (place.first + 2, place.first + 1)]
+    joined = any(
+        at in clause and link in clause and words[link] in _CONJUNCTIONS and names.named(words[at])
+        for at, link in beside
+    )
+    comma = place.first in question.breaks and place.first > 0 and names.named(words[place.first - 1])
+    return bool(joined or comma)
 
 
 def _is_free(question: Question, place: Sighting, names: Names) -> bool:

@@ -109,7 +109,8 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
         or (plan.answer == log_answer and asks_previous(question))
         or (plan.answer == happenings.changes and happenings.changed_before(question))
         or (plan.answer == happenings.changes and (happenings.acts(question, subject) or _asks_if_changed(question)))
-        or plan.answer in (inventory.restarts_of, details.ages, field_answer, condition, exposure, restart, event_count)
+        or plan.answer
+        in (inventory.restarts_of, details.ages, field_answer, condition, exposure, restart, event_count, reach)
         or dependencies.asks_impact(question, subject)
         or (asks_if_has(question, subject) and asks_to_confirm(folded(question.written)))
         or _asks_whose(question, subject)
@@ -209,6 +210,13 @@ def _counts_images(question: Question, subject: Subject) -> bool:
 
 def _asks_events(question: Question, _subject: Subject) -> bool:
     return question.asks("events") and not question.asks("trouble") and not question.states
+
+
+def _events(asked: Asked) -> FirstLook:
+    """List the events, or the warnings of logs if a question asks for warnings and does not say of what."""
+    look = happenings.events(asked)
+    told = any(beginnings("event words").search(word) for word in asked.question.words)
+    return look if look.table is not None or told or not asked.subject.named else log_answer(asked)
 
 
 def _asks_placement(question: Question, subject: Subject) -> bool:
@@ -337,7 +345,7 @@ _PLANS: Final = (
     Plan(fits=details.asks_which_is_older, answer=details.ages, takes=_ALL),
     Plan(fits=asks_logs, answer=log_answer, takes=_OF_LINES),
     Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept")),
-    Plan(fits=_asks_events, answer=happenings.events, takes=("period", "concept")),
+    Plan(fits=_asks_events, answer=_events, takes=("period", "concept")),
     Plan(fits=asks_quota, answer=quota, takes=_ALL),
     Plan(fits=_asks_usage, answer=usage, takes=_ALL),
     Plan(fits=asks_room, answer=room, takes=_ALL),

@@ -37,9 +37,14 @@ _MAY: Final = expression(
 _ALLOWED: Final = expression(r"\b(?:may|allowed|permitted|darf|durfen|autorise\w*|polic\w+|netpols?)\b")
 _WHO: Final = expression(
     r"^(?:who|what|wer|was|quien(?:es)?|que|qui|(?:which|welche|que|quels?) (?:pods?|workloads?|services?|clients?"
-    rf"|apps?|deployments?))(?: else)? \w+ (?:\w+ )?{_REACH}\b"
+    rf"|apps?|deployments?))(?: else)? (?:\w+ ){{1,4}}?{_REACH}\b"
+    rf"|^(?:wer|was) (?:alles )?(?:darf|kann)\s+(?:\S+\s+){{0,4}}?{_REACH}\b"
 )
 """Only questions for the clients: in "which services can web reach", the name is before the verb."""
+_PORT: Final = expression(
+    r"\b(?:on|at|over|auf|uber|sur|en|por|per)? ?(?:the |le |el |dem |den )?(?:tcp |udp )?(?:port|puerto)? ?(?<!\d)"
+    r"(?P<number>\d{2,5})\b"
+)
 _NO_PAIR: Final = expression(
     r"\b(?:or|and|both|oder|und|beide|o|y|ambos|ou|et|through|via|over|uber|from|von|desde|depuis|if|wenn|falls|si"
     r"|cannot|can't|not|no longer|nicht|never|internet|outside|ingress|namespaces?|users?|teams?|as|ports?|within)\b"
@@ -71,9 +76,10 @@ def asks_reach(question: Question, subject: Subject) -> bool:
         return False
     if _POLICIES.search(question.text):
         return len(run) == 1
-    if _NO_PAIR.search(subject.without_names(question.text)) or _MAY.search(question.text) is None:
+    text = _PORT.sub(" ", subject.without_names(question.text), count=1)
+    if _NO_PAIR.search(text) or _MAY.search(question.text) is None:
         return False
-    who = _WHO.match(subject.without_names(question.text)) is not None
+    who = _WHO.match(text) is not None
     return len(run) == 1 if who else len(run) == 2 and _between_names(question.text, run)
 
 
@@ -114,17 +120,28 @@ def _pod(state: ClusterState, named: Named) -> ClusterObject | None:
     return next((pod for pod in pods if pod.kind == "Pod" and lives(pod)), None)
 
 
-def _examined(state: ClusterState, client: ClusterObject, server: ClusterObject) -> _Ports:
-    """Return the ports that a pod or its Services declare, by whether policies allow connections from another pod."""
+def _asked_port(asked: Asked) -> int:
+    """Return the port of the question, or 0 if it names none."""
+    port = _PORT.search(asked.subject.without_names(asked.question.text))
+    return int(port["number"]) if port is not None else 0
+
+
+def _examined(asked: Asked, client: ClusterObject, server: ClusterObject) -> _Ports:
+    """Return the ports of a pod, by whether policies allow connections from another pod.
+
+    The port of the question decides, or else those that the pod or its Services declare.
+    """
+    state, port = asked.state, _asked_port(asked)
     declared = {each.number: each.protocol for each in container_ports(server.child("spec"))}
     for service in services_selecting(state, server.namespace, server.labels):
-        declared |= {port: "TCP" for port in target_ports(service, server) if port not in declared}
+        declared |= {number: "TCP" for number in target_ports(service, server) if number not in declared}
+    declared = {port: declared.get(port, "TCP")} if port else declared
     opened: list[int] = []
     closed: list[int] = []
-    for port, protocol in declared.items():
-        connection = Connection(client=client, server=server, port=port, protocol=protocol)
+    for number, protocol in declared.items():
+        connection = Connection(client=client, server=server, port=number, protocol=protocol)
         blocked = any(is_blocked(state, connection, each) for each in _DIRECTIONS)
-        (closed if blocked else opened).append(port)
+        (closed if blocked else opened).append(number)
     found = (*policies_of(state).restricting(server, "Ingress"), *policies_of(state).restricting(client, "Egress"))
     return _Ports(
         opened=tuple(opened), closed=tuple(closed), policies=tuple(dict.fromkeys(str(each.ref) for each in found))
@@ -132,7 +149,7 @@ def _examined(state: ClusterState, client: ClusterObject, server: ClusterObject)
 
 
 def _connection(asked: Asked, client: ClusterObject, server: ClusterObject) -> FirstLook:
-    ports = _examined(asked.state, client, server)
+    ports = _examined(asked, client, server)
     names = " to ".join(f"`{each.name}`" for each in _run(asked.subject))
     if not ports.policies:
         yes = "Yes: no" if _ALLOWED.search(asked.question.text) else "No"
@@ -164,7 +181,7 @@ def _clients(asked: Asked, name: str, server: ClusterObject) -> FirstLook:
         pod = next((pod for pod in asked.state.pods_of(each) if lives(pod)), None)
         if pod is None:
             unknown.append(str(each.ref))
-        elif asked.state.workload_of(server) is not each and _examined(asked.state, pod, server).opened:
+        elif asked.state.workload_of(server) is not each and _examined(asked, pod, server).opened:
             rows.append((str(each.ref),))
     told = some_of([row[0] for row in rows], _MOST_TOLD) if rows else "no workload with running pods"
     summary = f"{told} may connect to `{name}`: {some_of(policies, _MOST_TOLD)} restricts its ingress. {_CAVEAT}"

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.kinds import WORKLOADS
+from holmes.triage.program_nouns import kind_of_word
 from holmes.triage.question import parse_question
 from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
@@ -39,8 +40,31 @@ _KEYBOARD: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _VOWELS: Final = frozenset("aeiouy")
 
 
+_JOINED: Final = expression(r"(?<![\w./:@=-])(?P<name>[A-Za-z0-9][\w-]*)-(?P<noun>[^\W\d_]{3,})(?![\w./:@=-])")
+_NOUNS: Final = word_list("nouns of objects")
+_SERVED: Final = frozenset({"Service", "Ingress"})
+_RUNNING: Final = frozenset({*WORKLOADS, "Pod"})
+_JOINABLE: Final = _SERVED | _RUNNING
 _ENTRY: Final = ("ingress", "controller")
 _RUN: Final = ("Deployment", "DaemonSet")
+
+
+def with_nouns_apart(text: str, names: Names) -> str:
+    """Return a question in which names are apart from nouns joined to them: "the oven-rollout", "das basket-Log".
+
+    The whole word must be the name of nothing, also in part, and the rest the name of what has the noun.
+    """
+
+    def apart(match: re.Match[str]) -> str:
+        name, noun = folded(match["name"]), folded(match["noun"])
+        kind, whole = kind_of_word(noun), match[0].lower()
+        if (kind not in _JOINABLE and noun not in _NOUNS) or names.knows(whole) or names.begins(whole):
+            return match[0]
+        known = {each.kind for each in names.named(name)}
+        fits = kind in known if kind in _SERVED else known & _RUNNING if kind else known
+        return f"{match['name']} {match['noun']}" if fits else match[0]
+
+    return _JOINED.sub(apart, text)
 
 
 def with_whole_names(text: str, names: Names) -> str:
