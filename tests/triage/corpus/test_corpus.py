@@ -50,7 +50,7 @@ ROLLOUT: Final = Case(
 RIGHT: Final = FirstLook(verdict="cause_found", summary="Every call is rejected.", culprit="Secret shop/keys")
 
 
-pytestmark = pytest.mark.timeout(1500)  # all cases of all corpora are answered at once
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]  # all cases of all corpora are answered at once
 
 
 @pytest.fixture(scope="module")
