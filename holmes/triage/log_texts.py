@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.triage.ledger import Ledger
 from holmes.triage.log_errors import FIRST_FAILURE
-from holmes.triage.log_lines import LEVELS, containers_named, finder, negated
+from holmes.triage.log_lines import LEVELS, LineFilter, containers_named, finder, negated
 from holmes.triage.log_qualifiers import forms_of, qualifiers_of
 from holmes.triage.vocabulary import beginnings, folded, symptoms_in, vocabulary, word_list, words_of
 from holmes.values.expressions import expression
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from holmes.triage.asked import Asked
-    from holmes.triage.log_lines import LineFilter, LogLine
+    from holmes.triage.log_lines import LogLine
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
 
@@ -64,6 +64,7 @@ _TO: Final = frozenset(
 _IN_ALL: Final = expression(r"\blogged in (?:total|all|the|this|that|its?|sum)\b")
 """Not a login: "how many errors has it logged in total"."""
 _BEING: Final = word_list("being")
+_NUMBERED: Final = expression(r"(?<![\w.-])(?P<noun>[a-z]{3,20}) (?P<number>\d{1,6})(?![\w.:%-])")
 _UNTOLD: Final = (
     "counted lines",
     "plain work",
@@ -82,8 +83,20 @@ def filters_of_texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFil
     explicit = list(dict.fromkeys(_explicit(asked)))
     if explicit:
         yield _filter(asked, explicit)
+    yield from _numbered(asked, found)
     for group in _listed(asked, _written(asked, found, explicit)):
         yield _filter(asked, group)
+
+
+def _numbered(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
+    """Yield the filter for a thing that question and lines tell apart by its number: "the temperature of deck 2"."""
+    for match in _NUMBERED.finditer(asked.question.spoken):
+        noun = rf"(?<![\w.-]){match['noun']}[ =:#-]"
+        own, other = finder(rf"{noun}{match['number']}(?![\w.-])"), finder(rf"{noun}\d+(?![\w.-])")
+        held = [own(line) for line in found if other(line)]
+        if any(held) and not all(held):
+            yield LineFilter(told=f"with text `{match[0]}`", holds=own)
+            return
 
 
 def words_left(asked: Asked, found: Sequence[LogLine], *, summed: bool) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
@@ -35,6 +36,14 @@ _PHRASE: Final = expression(
 _COUNTED: Final = expression(
     r"(?<![\w.:-])(?P<number>\d+(?:\.\d+)?)(?P<unit>) (?P<key>[a-z]{3,30}(?: [a-z]{2,20}){0,2})(?![\w=:])"
 )
+_CHAIN: Final = expression(
+    r"(?<![\w.:=/-])(?P<key>[a-z][a-z_]{2,30}) (?P<number>\d+(?:\.\d+)?)(?P<unit>)(?=(?: [a-z][a-z_]{2,30})? |$)"
+)
+"""A number after its noun, where the next noun has its own: "batch 4100 mixed 24 kg"."""
+_PLURAL: Final = expression(r" [a-z]{3,30}s\b")
+_MEASURE: Final = expression(
+    r"(?i)(?<![\w.:=/-])(?P<number>\d+(?:\.\d+)?) ?(?P<key>kg|km|cm|mm|kwh|kw|mwh|eur|usd|gbp|chf|percent|degrees?)\b"
+)
 _DURATION: Final = expression(r"(?<![\w.=:/-])(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ms|us|µs|s)(?![\w.-])")
 _ACCESS: Final = expression(
     r"\" (?P<status>[1-5]\d\d) (?P<bytes>\d+)(?: \"[^\"]*\" \"[^\"]*\"(?: \d+ (?P<time>\d+\.\d+))?)?"
@@ -46,6 +55,10 @@ _PARTS: Final = expression(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _CLOCKS: Final = frozenset({"time", "ts", "timestamp", "pid", "level", "tid", "thread"})
 _IDENTIFIER: Final = expression(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\b[a-z_]\w*=(?!\w)")
 _IN_TIME: Final = expression(r"\bin (?:ms|milliseconds|millis|seconds|secs?|sekunden|segundos|secondes)\b")
+_OF_TIME: Final = expression(
+    r"\b(?:average|mean|median|total|sum|maximum|minimum|max|min|most|fewest)(?: of| number of)?(?: the)? "
+    r"(?:seconds|secs|milliseconds|ms)\b"
+)
 _SIZED: Final = expression(
     r"\b(?:biggest|largest|longest|smallest|slowest|fastest)\b"
     r"|\bhow many (?:[kmgt]i?b|bytes?|ms|milliseconds|seconds|minutes)\b"
@@ -136,10 +149,15 @@ def series_of(lines: Iterable[LogLine]) -> tuple[Series, ...]:
 
 def _numbers(text: str) -> Iterator[tuple[str, str, float]]:
     named: set[int] = set()
+    chained = _chained(text)
     for form in (_PAIR, _PHRASE, _COUNTED):
         for match in form.finditer(text):
+            if form is _COUNTED and match.start("number") in chained:
+                continue
             named.add(match.start("number"))
             yield match["key"], match["unit"] or "", float(match["number"])
+    for match in (*chained.values(), *_MEASURE.finditer(text)):
+        yield match["key"].lower(), "", float(match["number"])
     for match in _DURATION.finditer(text):
         if match.start("number") not in named or match["unit"]:
             yield "duration", match["unit"], float(match["number"])
@@ -148,6 +166,18 @@ def _numbers(text: str) -> Iterator[tuple[str, str, float]]:
         yield "bytes", "", float(access["bytes"])
         if access["time"]:
             yield "request time", "s", float(access["time"])
+
+
+def _chained(text: str) -> dict[int, re.Match[str]]:
+    """Return the numbers after their nouns by position: in "deck 2 temperature 230", the 2 is of the deck.
+
+    A plural after a number is what is counted: "10 orders 2 failed".
+    """
+    found = [*_CHAIN.finditer(text)]
+    if any(_PLURAL.match(text, each.end("number")) for each in found):
+        return {}
+    linked = [pair for pair in pairwise(found) if pair[0].end("number") + 1 == pair[1].start("key")]
+    return {each.start("number"): each for pair in linked for each in pair}
 
 
 def _by_unit(key: str, entries: Sequence[tuple[str, float, LogLine]]) -> Iterator[Series]:
@@ -171,7 +201,7 @@ def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
     words = {
         part.removesuffix("s") for word in (*question.words, *question.quoted) for part in _PARTS.findall(word.lower())
     }
-    if _IN_TIME.search(question.text):
+    if _IN_TIME.search(question.text) or _OF_TIME.search(question.text):
         found = [each for each in found if each.milliseconds is not None] or found
     spelled = {match[0].rstrip("=") for match in _IDENTIFIER.finditer(question.text)}
     named = [each for each in found if each.key.lower() in spelled]
@@ -182,7 +212,10 @@ def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
 
     def score(each: Series) -> tuple[int, int, int]:
         parts = {part.lower().removesuffix("s") for part in _PARTS.findall(each.key)}
-        matched = 0 if each.key.lower() in _CLOCKS else 2 * len(parts & words) + _cognates(parts - words, words)
+        told_apart = re.search(rf"\b{re.escape(each.key.lower())} \d", question.text) is not None  # "of deck 2"
+        matched = (
+            0 if told_apart or each.key.lower() in _CLOCKS else 2 * len(parts & words) + _cognates(parts - words, words)
+        )
         measured = (timed is not None and each.is_time) or (sized is not None and each.key.endswith("bytes"))
         return (matched + int(measured), len(each.values), -len(each.key))
 

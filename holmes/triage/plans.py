@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage import dependencies, details, happenings, inventory
+from holmes.triage.all_of import all_of, asks_all
 from holmes.triage.causes import look_for_cause
 from holmes.triage.columns import asks_columns
 from holmes.triage.commands import (
@@ -325,6 +326,7 @@ _PLANS: Final = (
     Plan(fits=asks_event_count, answer=event_count, takes=_ALL),
     Plan(fits=inventory.asks_restarts, answer=inventory.restarts_of, takes=_ALL),
     Plan(fits=_asks_whose, answer=details.addresses, takes=_ALL),
+    Plan(fits=asks_all, answer=all_of, takes=("state", "kind", "concept", "symptom")),
     Plan(fits=asks_columns, answer=inventory.number_or_list),
     Plan(fits=asks_reach, answer=reach, takes=_ALL),
     Plan(fits=asks_permission, answer=permission, takes=_ALL),

@@ -71,7 +71,8 @@ def _of_scope(asked: Asked) -> FirstLook:
     product = any(map(is_product, asked.subject.kinds))
     any_of_several = _may_be_any(asked, matching, there)
     if matching and (product or not vague) and not any_of_several:
-        return with_origin(asked, origin_of(asked, matching[0]), None)
+        look = with_origin(asked, origin_of(asked, matching[0]), None)
+        return look if symptoms or custom or product else _with_logged(asked, look, there, members)
     logged = logged_in_scope(asked, members, by_words=any_of_several)
     if logged is not None:
         return blamed(asked, logged, None)
@@ -86,6 +87,15 @@ def _of_scope(asked: Asked) -> FirstLook:
     if logged is not None and asked.subject.namespaces:
         return _of_unknown_words(asked, strange, blamed(asked, logged, None))
     return _without_fault(asked, incidents, there)
+
+
+def _with_logged(asked: Asked, look: FirstLook, there: Sequence[Incident], members: frozenset[ObjectRef]) -> FirstLook:
+    """Return a look with the trouble that only logs report, which no incident of the scope is about."""
+    logged = logged_in_scope(asked, members)
+    other = blamed(asked, logged, None) if logged is not None else None
+    if other is None or not other.culprit or other.culprit in {str(ref) for each in there for ref in refs_of(each)}:
+        return look
+    return replace(look, notes=(*look.notes, f"Also, as logs tell: {one_sentence(other.summary)}"))
 
 
 def _without_fault(asked: Asked, incidents: Sequence[Incident], there: Sequence[Incident]) -> FirstLook:
