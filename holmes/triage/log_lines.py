@@ -48,7 +48,7 @@ LEVELS: Final[tuple[tuple[str, float, float], ...]] = (
 _PREVIOUS: Final = expression(
     r"\b(?:previous|vorherige[rns]?|anterior|precedente?) (?:instance|container|run|log|instanz|instancia)|--previous\b"
     r"|\b(?:before|vor|antes del?|avant)(?: \w+){0,4} (?:crash|restart|absturz|neustart|reinicio|caida|redemarrage"
-    r"|plantage|died|crashed|restarted)"
+    r"|plantage|died|crashed|restarted|(?:oom[- ]?)?kill(?:ed)?|oom|end|beendet wurde)\b"
 )
 _CURRENT: Final = expression(
     r"\b(?:current|present|running|aktuelle[nrms]*|laufende[nrms]*|actual|actuelle?) "

@@ -13,6 +13,7 @@ from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, table_of
 from holmes.triage.log_errors import asks_error_lines
+from holmes.triage.log_times import told_by_logs
 from holmes.triage.object_times import duration_of_run, times_of
 from holmes.triage.states import is_ready
 from holmes.triage.subjects import Named
@@ -64,6 +65,8 @@ _NONE: Final = (
     (("next run",), "No next run"),
     (("issued",), "No issue date"),
 )
+
+_TOPIC_WORDS: Final = tuple(dict.fromkeys(group[0] for group, _ in _TOPICS))
 
 _SINCE_WHEN: Final = expression(
     r"\bsince (?:when|what time)|\bhow long (?:has|have|is|are|was|were|did|does)|\bwie lange\b"
@@ -170,7 +173,7 @@ def _is_fault(question: Question, subject: Subject) -> bool:
 def moments(asked: Asked) -> FirstLook:
     """Return the times of the named objects for the topic of the question."""
     question, subject = asked.question, asked.subject
-    plain = _without_times(asked)
+    plain = told_by_logs(asked, _TOPIC_WORDS) or _without_times(asked)
     if plain is not None:
         return plain
     if _asks_if_ended(question, subject):

@@ -1,0 +1,57 @@
+"""Answers when something happened that only logs tell: a quoted text, or a word of theirs that names nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.kubernetes.fields import written
+from holmes.triage.facts import fact, place_of, table_of
+from holmes.triage.grammar import unknown_parts
+from holmes.triage.log_lines import lines_of
+from holmes.triage.markdown import code, counted
+from holmes.triage.vocabulary import beginnings, folded
+from holmes.values.errors import masked
+from holmes.values.texts import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.triage.asked import Asked
+    from holmes.values.first_look import FirstLook
+
+_LEAST_CHARACTERS: Final = 5
+_SHOWN_CHARACTERS: Final = 200
+
+
+def told_by_logs(asked: Asked, topics: Sequence[str]) -> FirstLook | None:
+    """Return the times of the lines with what a question quotes, or with words in it that only logs have.
+
+    `topics` are the names of the words for what objects themselves have a time of. Without such lines, only a quoted
+    text is an answer: no line has it.
+    """
+    if asked.question.complains:
+        return None
+    names = {each.name for each in asked.subject.named}
+    quoted = [text for text in map(folded, asked.question.quoted) if text not in names]
+    wanted = quoted or list(_unknown(asked, topics))
+    lines = lines_of(asked) if wanted else ()
+    said = [text for text in wanted if any(text in folded(line.text) for line in lines)]
+    if wanted and quoted and not said:
+        told = " and ".join(map(code, quoted))
+        return fact(asked, f"Not answered: no log line {place_of(asked)} contains {told}.", None, "inconclusive")
+    held = [line for line in lines if said and all(text in folded(line.text) for text in said)]
+    if not held or not held[0].at:
+        return None
+    span = f"{written(held[0].at)} to {written(held[-1].at)}" if len(held) > 1 else written(held[0].at)
+    rows = [(line.pod, written(line.at), shortened(masked(line.text), _SHOWN_CHARACTERS)) for line in held]
+    summary = f"{counted(len(held), 'log line')} with text {' and '.join(map(code, said))} {place_of(asked)}, {span}."
+    return fact(asked, summary, table_of(("pod", "time", "line"), rows))
+
+
+def _unknown(asked: Asked, topics: Sequence[str]) -> Iterator[str]:
+    """Yield the words that name nothing and are no topic, for example `maxmemory`. A question of trouble asks for more."""
+    if asked.question.asks("trouble", "why"):
+        return
+    for word in unknown_parts(asked.question, asked.subject):
+        if len(word) >= _LEAST_CHARACTERS and not any(beginnings(each).search(word) for each in topics):
+            yield word
