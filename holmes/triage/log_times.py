@@ -49,7 +49,7 @@ def told_by_logs(asked: Asked, topics: Sequence[str]) -> FirstLook | None:
 
 
 def _unknown(asked: Asked, topics: Sequence[str]) -> Iterator[str]:
-    """Yield the words that name nothing and are no topic, for example `maxmemory`. A question of trouble asks for more."""
+    """Yield unknown words besides topics, for example `maxmemory`. A question of trouble asks for more than a time."""
     if asked.question.asks("trouble", "why"):
         return
     for word in unknown_parts(asked.question, asked.subject):

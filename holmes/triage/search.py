@@ -127,6 +127,11 @@ class _Search:
         elsewhere = named and not any(each.namespace in spaces for each in named[0].objects)
         return () if elsewhere and self._beside.issuperset(spaces) else spaces
 
+    def _is_apart(self, index: int, spaces: Sequence[str]) -> bool:
+        """Return whether a name is in another clause than the namespaces: "janitor hangs, its role is in previews"."""
+        clause = self.question.clause(index)
+        return not any(self.words[each] in spaces for each in clause)
+
     def _is_excluded(self, index: int) -> bool:
         """Return whether a word is after "except", or after "not in"."""
         negations = [each.last for each in self.question.found if each.sense == "concept" and each.name == "negation"]
@@ -192,7 +197,13 @@ class _Search:
                 yield from self._with_more(known[0])
                 continue
             index = next(iter(after), None)
-            if index is not None and self._may_be_name(index) and each.last - each.first < _LEAST_NAMED - 1:
+            aside = index is not None and vocabulary().is_ordinary(self.words[index])  # "in this namespace though"
+            if (
+                index is not None
+                and not aside
+                and self._may_be_name(index)
+                and each.last - each.first < _LEAST_NAMED - 1
+            ):
                 self._used.add(index)
                 yield from ((index, name) for name in self._existing_namespace(self.words[index], missing))
         for index, word in enumerate(self.words):
@@ -294,7 +305,7 @@ class _Search:
             free = not objects and index not in self._known and not self._qualifies(index)
             if free and not self.question.asks("images") and spaces:
                 objects = tuple(each for each in self.names.named(plain) if each.kind != "Namespace")
-                if objects and not self._beside.issuperset(spaces):
+                if objects and not self._beside.issuperset(spaces) and not self._is_apart(index, spaces):
                     return Missing(name=plain, kind=kind, namespace=spaces[0])
         if program and not objects:
             return self._of_program(program, kind or program_nouns.kind_of_word(plain.rpartition("-")[2]), spaces)

@@ -42,6 +42,7 @@ OF_QUESTIONS: Final = {
     "log_lines",
     "log_qualifiers",
     "log_texts",
+    "log_times",
 }
 """Modules whose expressions read the question, or filter lines as it asks. They name no cause."""
 BY_ROWS: Final = ("edges._KINDS", "pods_images._COMPILED", "unscheduled._REASONS", "admission._KNOWN")
