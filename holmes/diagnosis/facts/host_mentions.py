@@ -33,6 +33,8 @@ def _words(words: str) -> frozenset[str]:
 
 
 _HOST = r"[a-z][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)*"
+# An error often follows a URL (`https://cart.example:8080: timeout`), and no match may end inside the name.
+_END_OF_URL = r"(?![\w$@-]|\.[\w${<%]|:\S)"
 _OPTIONS = r"(?:-{1,2}[\w-]+(?:=\S+)?\s+(?:\d+\s+)?){0,6}"
 _PORT = r"\d{2,5}"
 # These options make nc listen or run a program, so the argument of nc is not a host to connect to.
@@ -43,9 +45,9 @@ _QUALIFIED = expression(
 )
 _URL = expression(
     rf"(?<![\w+.-])(?:jdbc:)?(?P<scheme>[a-z][a-z0-9+.-]{{0,20}})://(?:[^\s/@'\"]{{0,200}}@)?"
-    rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?(?![\w:$@-])"
+    rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?{_END_OF_URL}"
 )
-_DNS_URL = expression(rf"\bdns:///(?P<host>{_HOST})(?::(?P<port>{_PORT}))?(?![\w:-])")
+_DNS_URL = expression(rf"\bdns:///(?P<host>{_HOST})(?::(?P<port>{_PORT}))?{_END_OF_URL}")
 _ADDRESS = expression(rf"(?<![\w.:/@$%-])(?P<host>{_HOST}):(?P<port>{_PORT})(?![\w@]|[:.-]\w)")
 _IP = expression(r"(?<![\w.:-])(?P<host>\d{1,3}(?:\.\d{1,3}){3}(?!\d))(?::(?P<port>\d{1,5})|(?!:\d))(?![\w-]|\.\d|/\d)")
 _IPV6 = expression(r"\[(?P<host>[0-9a-fA-F:]{2,39})\]:(?P<port>\d{1,5})(?![\w:-])")
