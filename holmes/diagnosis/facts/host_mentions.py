@@ -59,6 +59,7 @@ _DATA_SOURCE = expression(
     rf"(?P<host>{_HOST})(?:[,:](?P<port>{_PORT}))?(?:;\s?port=(?P<later>{_PORT}))?(?=;)"
 )
 _SETTING_HOST = expression(rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?(?:/\S*)?")
+_PROSE: Final = expression(r"\s[a-z]")
 
 _MOST_DIGITS: Final = 9
 _MESSAGES: Final = tuple(
@@ -210,11 +211,16 @@ def _settings(line: str) -> Iterator[Mention]:
         words = re.split(r"[_.-]|(?<=[a-z])(?=[A-Z])", match["key"])
         if any(word.lower() in _ABOUT_IMAGES for word in words) or "://" in match["value"]:
             continue
+        # A colon also ends a clause: "blocked by broker: low on memory".
+        clause = line[match.end("key") : match.start("value")] == ": " and _PROSE.match(line, match.end()) is not None
         names_host = words[-1].lower() in _HOST_KEYS or words[-1].lower().endswith(("host", "addr", "url"))
         for part in match["value"].split(","):
             host = _SETTING_HOST.fullmatch(part)
             if host is not None and (names_host or (host["port"] and match["key"].isupper())):
-                yield from _mention(host["host"], host["port"], "variable")
+                doubtful = clause and host["port"] is None and host["host"].isalpha()
+                yield from (
+                    replace(each, doubtful=doubtful) for each in _mention(host["host"], host["port"], "variable")
+                )
             elif host is not None and words[-1].lower() in _SERVER_KEYS and "-" in host["host"]:
                 yield from (replace(each, doubtful=True) for each in _mention(host["host"], None, "variable"))
 
