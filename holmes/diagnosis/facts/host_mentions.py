@@ -34,7 +34,7 @@ def _words(words: str) -> frozenset[str]:
 
 _HOST = r"[a-z][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)*"
 # An error often follows a URL (`https://cart.example:8080: timeout`), and no match may end inside the name.
-_END_OF_URL = r"(?![\w$@-]|\.[\w${<%]|:\S)"
+_END_OF_URL = r"(?![\w${@-]|\.[\w${<%]|:\S)"
 _OPTIONS = r"(?:-{1,2}[\w-]+(?:=\S+)?\s+(?:\d+\s+)?){0,6}"
 _PORT = r"\d{2,5}"
 # These options make nc listen or run a program, so the argument of nc is not a host to connect to.

@@ -113,7 +113,7 @@ def _numbered(
     protocols = {each.protocol for each in ports if each.number == target}
     if protocols and protocols.isdisjoint(each.protocol for each in service_ports(service) if each.target == target):
         only = "/".join(sorted(protocols))
-        spoken = _tcp_lines(state, service, pods) if port.protocol == "UDP" else ()
+        spoken = _tcp_lines(state, service, port, pods) if port.protocol == "UDP" else ()
         if port.protocol != "UDP" or (spoken and port.port != _DNS):
             yield _other_protocol(service, port, workload, only, spoken)
         return
@@ -148,7 +148,9 @@ def _numbered(
     )
 
 
-def _tcp_lines(state: ClusterState, service: ClusterObject, pods: tuple[ClusterObject, ...]) -> tuple[Evidence, ...]:
+def _tcp_lines(
+    state: ClusterState, service: ClusterObject, port: ServicePort, pods: tuple[ClusterObject, ...]
+) -> tuple[Evidence, ...]:
     """Return the lines that show TCP: of pods that listen, and of clients that failed. Pods that use UDP refute it.
 
     A container port without a protocol counts as TCP and is only information, so it proves nothing about the program.
@@ -163,7 +165,8 @@ def _tcp_lines(state: ClusterState, service: ClusterObject, pods: tuple[ClusterO
         for line in log.splitlines()
         if _LISTENS.search(line)
     ]
-    refused = [each.line for each in failures(state).get(service.ref, ()) if _TCP.search(each.line.value)]
+    failed = (each for each in failures(state).get(service.ref, ()) if each.use.port == port.port)
+    refused = [each.line for each in failed if _TCP.search(each.line.value)]
     return (*heard[-1:], *refused[:1])
 
 
