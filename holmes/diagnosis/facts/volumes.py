@@ -270,17 +270,11 @@ def attachments(state: ClusterState, claim: ClusterObject) -> tuple[ClusterObjec
     return tuple(each for each in every if each.text("spec", "source", "persistentVolumeName") == name)
 
 
-def claim_of_volume(state: ClusterState, pod: ClusterObject, volume: str) -> ClusterObject | None:
-    """Return the claim of a pod that is bound to the PersistentVolume with this name, or None."""
-    claims = (state.get("PersistentVolumeClaim", pod.namespace, name) for _, name in claims_of(pod))
-    return next((each for each in claims if each is not None and each.text("spec", "volumeName") == volume), None)
-
-
 def attachment_words(state: ClusterState, pod: ClusterObject, claim: ClusterObject) -> tuple[str, tuple[Evidence, ...]]:
     """Return where the volume of a claim is attached instead, or why it is not attached to the pod's node."""
     for each in attachments(state, claim):
         node, error = each.text("spec", "nodeName"), each.text("status", "attachError", "message")
-        if node != pod.text("spec", "nodeName") and _is_attached(each):
+        if node != pod.text("spec", "nodeName") and _is_attached(each) and _is_exclusive(claim):
             words = f"; {each.ref} still attaches it to Node {node}"
             return words, (evidence.field(each, "spec", "nodeName"), evidence.field(each, "status", "attached"))
         if node == pod.text("spec", "nodeName") and error:

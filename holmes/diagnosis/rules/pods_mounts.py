@@ -19,7 +19,6 @@ from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.volumes import (
     MULTI_ATTACH,
     attachment_words,
-    claim_of_volume,
     faulted_volumes,
     silent_holders,
 )
@@ -142,7 +141,7 @@ def _mount_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState) -
     drivers = volume_driver_pods(state, driver[1], pod.text("spec", "nodeName")) if driver else ()
     broken = next((each for each in drivers if not pod_ready(each)), None)
     of_driver = f"; {broken.ref}, which provides the driver on this node, is not ready" if broken is not None else ""
-    bound = claim_of_volume(state, pod, name)
+    bound = _bound_claim(pod, name, state)
     attached, proofs = attachment_words(state, pod, bound) if bound is not None else ("", ())
     return Fault(
         subject=pod.ref,
@@ -196,6 +195,12 @@ def _volume_index(pod: ClusterObject, name: str, state: ClusterState) -> int | N
         if text(volume, "name") == name or (bound is not None and bound.text("spec", "volumeName") == name):
             return index
     return None
+
+
+def _bound_claim(pod: ClusterObject, name: str, state: ClusterState) -> ClusterObject | None:
+    index = _volume_index(pod, name, state)
+    volume = pod.children("spec", "volumes")[index] if index is not None else {}
+    return state.get("PersistentVolumeClaim", pod.namespace, text(volume, "persistentVolumeClaim", "claimName"))
 
 
 def _volume_evidence(pod: ClusterObject, name: str, state: ClusterState) -> tuple[Evidence, ...]:
