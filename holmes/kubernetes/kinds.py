@@ -64,6 +64,7 @@ KINDS: Final = (
     _in("networking.k8s.io/v1", "IngressClass", "ingressclasses", namespaced=False),
     _in("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
     _in("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False),
+    _in("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", namespaced=False),
     _in("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False),
     _in("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False),
     _in("rbac.authorization.k8s.io/v1", "Role", "roles"),

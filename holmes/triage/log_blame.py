@@ -16,7 +16,7 @@ from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule_ids import OUTDATED_PODS
-from holmes.kubernetes.fields import children, moment, text
+from holmes.kubernetes.fields import boolean, children, moment, text
 from holmes.triage.asked import one_sentence
 from holmes.triage.blame import from_logs, from_reason, with_cause
 from holmes.triage.connections import connections
@@ -63,6 +63,9 @@ _IN_FUTURE: Final = expression(
     r"(?i)(?<!expired or )(?<!expired or is )\b(?:used before issued|not yet valid|not valid yet|clock skew"
     r"|not active yet|not yet active)\b|(?<!is )\bin the future\b|\bcurrent time \S+ is before\b"
 )
+_READ_ONLY: Final = expression(r"(?i)\bread-?only ?file ?system|\bfilesystem(?:corruption|isreadonly)")
+_DETECTED_SECONDS: Final = 600.0
+"""After this time, a detector has looked at the node again."""
 _MOST_OWNERS: Final = 5
 _TOGETHER_SECONDS: Final = 60.0
 _SOON_SECONDS: Final = 3_600.0
@@ -84,7 +87,9 @@ def _behind_logs(asked: Asked, logged: LogCause, *, of_scope: bool) -> Incident 
     quoting = next((each for each in critical if _quotes(each, logged.troubles[-1])), None)
     if quoting is not None:
         return quoting
-    outside = next(chain(_of_clocks(asked, logged, found), _of_policies(asked, logged.troubles[-1], found)), None)
+    last = logged.troubles[-1]
+    of_nodes = chain(_of_clocks(asked, logged, found), _of_disks(asked, last, found))
+    outside = next(chain(of_nodes, _of_policies(asked, last, found)), None)
     if outside is not None:
         return outside
     if len(logged.path) > 1:  # the object to which the logs lead says why it does not answer
@@ -115,6 +120,21 @@ def _of_clocks(asked: Asked, logged: LogCause, incidents: list[Incident]) -> Ite
     for each in incidents:
         older = (moment(each.since) or 0.0) <= last.first
         if older and each.culprit.kind == "Node" and each.culprit.name in nodes and _CLOCK.search(each.cause):
+            yield each
+
+
+def _of_disks(asked: Asked, last: Trouble, incidents: list[Incident]) -> Iterator[Incident]:
+    """Yield the incidents about a read-only disk of the node of a pod that cannot write, unless its spec forbids it."""
+    pod = asked.state.find(last.key.pod) if last.group.kind == "read only file system" else None
+    containers = pod.children("spec", "containers") if pod is not None else ()
+    mounts = (mount for each in containers for mount in children(each, "volumeMounts"))
+    forbidden = any(boolean(each, "securityContext", "readOnlyRootFilesystem") for each in containers)
+    if pod is None or forbidden or any(boolean(each, "readOnly") for each in mounts):
+        return
+    for each in incidents:
+        began = (moment(each.since) or 0.0) <= last.group.first + _DETECTED_SECONDS
+        on_node = each.culprit.kind == "Node" and each.culprit.name == pod.text("spec", "nodeName")
+        if began and on_node and _READ_ONLY.search(each.cause):
             yield each
 
 

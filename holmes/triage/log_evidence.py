@@ -14,6 +14,7 @@ from holmes.diagnosis.facts.line_groups import MOST_OF_THE_LOG, OFTEN
 from holmes.diagnosis.facts.line_kinds import CREDENTIALS, kind_of
 from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.diagnosis.facts.logs import quoted
+from holmes.diagnosis.facts.network import is_of_pods
 from holmes.diagnosis.facts.stale_settings import visible_edits
 from holmes.kubernetes.fields import text, written
 from holmes.triage.harm import is_about_behaviour, is_about_results
@@ -82,7 +83,7 @@ class LogCause:
     `clean` is the Service that the last lines name, if the logs behind it report nothing wrong, or were not read, which
     `unread` means. `ended` means that the log is silent since the lines. `reason` is a setting or an object that
     explains the lines. `outside` are the addresses outside the cluster of which the lines only tell that they do not
-    answer as expected.
+    answer as expected. `former` means that they are addresses of the pod network, which pods of the past may have had.
     """
 
     troubles: tuple[Trouble, ...]
@@ -93,6 +94,7 @@ class LogCause:
     ended: bool = False
     reason: Reason | None = None
     outside: tuple[str, ...] = ()
+    former: bool = False
 
     @property
     def doubtful(self) -> bool:
@@ -108,6 +110,8 @@ class LogCause:
         if not self.outside:
             return "Which side is at fault cannot be determined."
         told = " and ".join(f"`{each}`" for each in self.outside)
+        if self.former:
+            return f"This is only where it is felt: no pod or Service of the cluster has the address {told} now."
         return f"This is only where it is felt: {told} is outside of this cluster, and only its own state decides."
 
     @property
@@ -180,7 +184,10 @@ def _cause_from(state: ClusterState, first: Trouble, way: Way) -> LogCause:
         reason=way.reason,
     )
     explained = _with_its_reason(state, _with_what_was_before(state, cause))
-    return replace(explained, outside=_felt_outside(state, explained))
+    outside = _felt_outside(state, explained)
+    return replace(
+        explained, outside=outside, former=state.covers("Pod") and any(is_of_pods(state, each) for each in outside)
+    )
 
 
 def _felt_outside(state: ClusterState, cause: LogCause) -> tuple[str, ...]:

@@ -46,6 +46,8 @@ SERVER_STATE: Final = expression(
     r"\b(?:READONLY|NOREPLICAS|MISCONF|LOADING|CLUSTERDOWN|MASTERDOWN) [A-Z]|database system is "
     r"|read-only (?:transaction|option)|[Nn]ot ?(?:[Ww]ritable)? ?[Pp]rimary"
     r"|\bOOM command not allowed\b|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
+    r"|\b[Bb]locked by (?:the )?broker\b"
+    r"|\b(?:connection|channel|publish\w*|producer|writes?) blocked by (?:the )?server\b"
 )
 """The words with which a server answers that its own state keeps it from serving."""
 _WORDS: Final = expression(r"[a-z]{4,}")

@@ -18,6 +18,7 @@ from holmes.triage.intended import says_outdated
 from holmes.triage.ledger import unread
 from holmes.triage.log_troubles import troubles_of, workloads_of
 from holmes.triage.object_times import times_of
+from holmes.triage.run_logs import silent_run
 from holmes.triage.scopes import LOGGING, VISIBLE
 from holmes.triage.states import is_ready
 from holmes.triage.vocabulary import word_list
@@ -49,6 +50,7 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
     settled = _settled(asked, named) if _asks_of_leak(asked.question) else None
     gaps = unread(asked.state, _needed(asked, named), (first.namespace,) if first.namespace else ())
     waiting = next((each for each in named.objects if not is_ready(each)), None)
+    silence = silent_run(asked, named)
     kept = next(filter(None, (_kept_old(asked, each) for each in named.objects)), "") if says_outdated(asked) else ""
     doubtful = asked.question.symptoms - VISIBLE and not asked.question.asks("health")
     doubtful = doubtful and not (_asks_about_now(asked.question) and _works(asked, named))
@@ -58,6 +60,8 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
         text = f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
     elif waiting is not None:
         text = _unready(asked, waiting)
+    elif silence:
+        text = f"Cannot determine whether {words} hangs. {silence}"
     elif settled is not None:
         look = look_about(asked, named, "healthy", f"No fault was found in {words}. {settled[0]}: it does not grow.")
         return replace(look, evidence=(settled[1],))

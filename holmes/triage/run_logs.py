@@ -1,4 +1,4 @@
-"""Finds the error with which the log of a finished run ends: of the last one, or of the one that a question is about.
+"""Finds the error with which the log of a finished run ends, and the silence of one that is still active.
 
 A shell script without `set -e` and a pipe hide the exit code of the command that failed, so that a run is complete
 although it did not work.
@@ -13,7 +13,7 @@ from holmes.diagnosis.facts.line_kinds import reports_success
 from holmes.diagnosis.facts.log_groups import story_of
 from holmes.diagnosis.facts.log_weights import is_retried
 from holmes.diagnosis.facts.logs import quoted
-from holmes.kubernetes.fields import moment, text
+from holmes.kubernetes.fields import duration, moment, text
 from holmes.previews.severity import INFO, WARNING, level_of
 from holmes.triage.asked import look_about
 from holmes.triage.past import is_past, past_period
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _AROUND_SECONDS: Final = 300.0
 _LAST_RECORDS: Final = 3
+_SILENT_SECONDS: Final = 2 * 3_600.0
 _WORKED: Final = expression(
     r"(?i)(?<!nothing )(?<!nothing was )(?<!not )(?<!no )(?<!no rows )(?<!be )"
     r"\b(?:(?:up|down)loaded|stored|saved|written|wrote|sent|copied|(?:im|ex)ported|synced|recovered|succeeded|success\w*"
@@ -53,6 +54,27 @@ def failed_run(asked: Asked, named: Named) -> FirstLook | None:
             evidence = (f"{key.pod}, log of container {key.container}, {group.span}: {quoted(group.record)}",)
             return replace(look, severity="warning", culprit=str(each.ref), evidence=evidence)
     return None
+
+
+def silent_run(asked: Asked, named: Named) -> str:
+    """Return that a run of the subject is active although its log has been silent for long, or nothing.
+
+    A program may also work without a word, so this proves no fault. But it does not prove health either.
+    """
+    for job in (each for one in named.objects for each in _runs(asked, one) if each.integer("status", "active")):
+        pods = {pod.ref for pod in asked.state.pods_of(job)}
+        logs = [
+            story_of(log) for key, log in asked.state.timed_logs.items() if key.pod in pods and not key.previous and log
+        ]
+        story = max(logs, key=lambda each: each.time_of(each.last_number), default=None)
+        last = story.time_of(story.last_number) if story is not None else 0.0
+        if story is not None and last and asked.state.now - last > _SILENT_SECONDS:
+            running, silent = (duration(each) for each in (asked.state.age_seconds(job), asked.state.now - last))
+            return (
+                f"{job.ref} is still running after {running}, and its log has been silent for {silent}. "
+                f"Its last line is: {quoted(story.lines[-1])}"
+            )
+    return ""
 
 
 def _run_then(asked: Asked, each: ClusterObject) -> ClusterObject | None:

@@ -33,6 +33,7 @@ _MANY_RESTARTS: Final = 10
 _CALM_STEPS: Final = 3
 """A container that restarts often has recovered after this number of its usual intervals between restarts."""
 _OFTEN_SECONDS: Final = 12 * 3600.0
+_HOOK_ERROR: Final = "PostStartHookError"
 START_REASONS: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError"})
 _KILL_SLACK_SECONDS: Final = 150.0
 _SHORT_RUN_SECONDS: Final = 600.0
@@ -133,7 +134,7 @@ def _healed_after(container: Container, state: ClusterState) -> float:
 def _fails_again(container: Container, ended: JsonObject, state: ClusterState) -> bool:
     reason = text(container.waiting, "reason")
     if reason:
-        return reason in {"CrashLoopBackOff", *START_REASONS}
+        return reason in {"CrashLoopBackOff", _HOOK_ERROR, *START_REASONS}
     policy = text(container.spec, "restartPolicy") or container.pod.text("spec", "restartPolicy") or "Always"
     failed = integer(ended, "exitCode") != 0
     if container.terminated:
@@ -169,8 +170,8 @@ def _ending(container: Container, ended: JsonObject, state: ClusterState) -> End
     finished = moment(text(ended, "finishedAt"))
     slack = _KILL_SLACK_SECONDS + container.pod.integer("spec", "terminationGracePeriodSeconds")
     # The kubelet drops events under load. For a killed container, an older Killing event is therefore accepted.
-    earliest = 0.0 if exit_code in _KILLED or finished is None else finished - slack
-    killed = _killed_by(container, earliest, state)
+    recent = 0.0 if finished is None else finished - slack
+    killed = _killed_by(container, 0.0 if exit_code in _KILLED else recent, recent, state)
     if killed is not None or exit_code not in _KILLED:
         return killed or "application"
     probes = [event.message.lower() for event in unhealthy(container, state)]
@@ -181,9 +182,12 @@ def _ending(container: Container, ended: JsonObject, state: ClusterState) -> End
     return "startup" if startup else "application"
 
 
-def _killed_by(container: Container, earliest: float, state: ClusterState) -> Ending | None:
-    for event in reversed(state.events_of(container.pod, "Killing")):
-        if not about_container(event, container) or event.last < earliest:
+def _killed_by(container: Container, earliest: float, recent: float, state: ClusterState) -> Ending | None:
+    if text(container.waiting, "reason") == _HOOK_ERROR:
+        return "hook"
+    for event in reversed(state.events_of(container.pod, "Killing", "FailedPostStartHook")):
+        since = earliest if event.reason == "Killing" else recent
+        if not about_container(event, container) or event.last < since:
             continue
         message = event.message.lower()
         if "liveness probe" in message:

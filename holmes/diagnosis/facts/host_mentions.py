@@ -33,6 +33,8 @@ def _words(words: str) -> frozenset[str]:
 
 
 _HOST = r"[a-z][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)*"
+# An error often follows a URL (`https://cart.example:8080: timeout`), and no match may end inside the name.
+_END_OF_URL = r"(?![\w${@-]|\.[\w${<%]|:\S)"
 _OPTIONS = r"(?:-{1,2}[\w-]+(?:=\S+)?\s+(?:\d+\s+)?){0,6}"
 _PORT = r"\d{2,5}"
 # These options make nc listen or run a program, so the argument of nc is not a host to connect to.
@@ -43,9 +45,9 @@ _QUALIFIED = expression(
 )
 _URL = expression(
     rf"(?<![\w+.-])(?:jdbc:)?(?P<scheme>[a-z][a-z0-9+.-]{{0,20}})://(?:[^\s/@'\"]{{0,200}}@)?"
-    rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?(?![\w:$@-])"
+    rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?{_END_OF_URL}"
 )
-_DNS_URL = expression(rf"\bdns:///(?P<host>{_HOST})(?::(?P<port>{_PORT}))?(?![\w:-])")
+_DNS_URL = expression(rf"\bdns:///(?P<host>{_HOST})(?::(?P<port>{_PORT}))?{_END_OF_URL}")
 _ADDRESS = expression(rf"(?<![\w.:/@$%-])(?P<host>{_HOST}):(?P<port>{_PORT})(?![\w@]|[:.-]\w)")
 _IP = expression(r"(?<![\w.:-])(?P<host>\d{1,3}(?:\.\d{1,3}){3}(?!\d))(?::(?P<port>\d{1,5})|(?!:\d))(?![\w-]|\.\d|/\d)")
 _IPV6 = expression(r"\[(?P<host>[0-9a-fA-F:]{2,39})\]:(?P<port>\d{1,5})(?![\w:-])")
@@ -57,6 +59,7 @@ _DATA_SOURCE = expression(
     rf"(?P<host>{_HOST})(?:[,:](?P<port>{_PORT}))?(?:;\s?port=(?P<later>{_PORT}))?(?=;)"
 )
 _SETTING_HOST = expression(rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?(?:/\S*)?")
+_PROSE: Final = expression(r"\s[a-z]")
 
 _MOST_DIGITS: Final = 9
 _MESSAGES: Final = tuple(
@@ -208,11 +211,16 @@ def _settings(line: str) -> Iterator[Mention]:
         words = re.split(r"[_.-]|(?<=[a-z])(?=[A-Z])", match["key"])
         if any(word.lower() in _ABOUT_IMAGES for word in words) or "://" in match["value"]:
             continue
+        # A colon also ends a clause: "blocked by broker: low on memory".
+        clause = line[match.end("key") : match.start("value")] == ": " and _PROSE.match(line, match.end()) is not None
         names_host = words[-1].lower() in _HOST_KEYS or words[-1].lower().endswith(("host", "addr", "url"))
         for part in match["value"].split(","):
             host = _SETTING_HOST.fullmatch(part)
             if host is not None and (names_host or (host["port"] and match["key"].isupper())):
-                yield from _mention(host["host"], host["port"], "variable")
+                doubtful = clause and host["port"] is None and host["host"].isalpha()
+                yield from (
+                    replace(each, doubtful=doubtful) for each in _mention(host["host"], host["port"], "variable")
+                )
             elif host is not None and words[-1].lower() in _SERVER_KEYS and "-" in host["host"]:
                 yield from (replace(each, doubtful=True) for each in _mention(host["host"], None, "variable"))
 

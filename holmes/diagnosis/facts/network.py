@@ -304,3 +304,16 @@ def _port_matches(port: JsonObject, connection: Connection) -> bool:
             for each in declared
         )
     return (first or 0) <= connection.port <= max(first or 0, integer(port, "endPort"))
+
+
+_NEAR_BITS: Final = 24
+
+
+def is_of_pods(state: ClusterState, address: str) -> bool:
+    """Return whether an IPv4 address is in the pod range of a node, or next to the addresses of present pods."""
+    if address.count(".") != 3 or not address.replace(".", "").isdigit():
+        return False
+    ranges = {node.text("spec", "podCIDR") for node in state.of("Node")}
+    pods = (pod for pod in state.of("Pod") if not pod.boolean("spec", "hostNetwork"))
+    near = {f"{found}/{_NEAR_BITS}" for pod in pods if "." in (found := pod.text("status", "podIP"))}
+    return any(_in_block({"cidr": each}, address) for each in (ranges | near) - {""})

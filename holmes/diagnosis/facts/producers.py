@@ -15,8 +15,9 @@ from holmes.diagnosis.facts.chaos import kraken_runs, targets_of
 from holmes.diagnosis.facts.custom_table import values_at
 from holmes.diagnosis.facts.nodes import UNINITIALIZED_TAINT
 from holmes.diagnosis.facts.quotas import exhausted_for
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.kubernetes.cluster_state import once_per_state
-from holmes.kubernetes.fields import children, text
+from holmes.kubernetes.fields import children, moment, text
 from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
 
@@ -289,3 +290,21 @@ def _mounts(workload: ClusterObject, folders: tuple[str, ...]) -> bool:
 
 def _images(workload: ClusterObject) -> tuple[str, ...]:
     return tuple(text(each, "image") for each in children(workload.body, "spec", "template", "spec", "containers"))
+
+
+_STALE_LEASES: Final = 4
+"""A leader renews its lease several times in its duration."""
+
+
+def stopped_component(state: ClusterState, name: str) -> ObjectRef | None:
+    """Return the pod or the Lease of a part of the control plane that shows that it does not work, or None.
+
+    The Lease decides, because one of several pods leads. Without it, no pod of the part may be ready.
+    """
+    lease = state.get("Lease", "kube-system", name)
+    renewed = moment(lease.text("spec", "renewTime")) if lease is not None else None
+    sick = [each for each in state.of("Pod", "kube-system") if each.labels.get("component") == name]
+    if lease is not None and renewed is not None:
+        late = state.now - renewed > _STALE_LEASES * (lease.integer("spec", "leaseDurationSeconds") or 15)
+        return next((each.ref for each in sick if not pod_ready(each)), lease.ref) if late else None
+    return sick[0].ref if sick and not any(map(pod_ready, sick)) else None

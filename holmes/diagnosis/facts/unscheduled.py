@@ -22,10 +22,10 @@ from holmes.diagnosis.facts.nodes import (
     taint_words,
 )
 from holmes.diagnosis.facts.pods import judged_pods
-from holmes.diagnosis.facts.resources import allocatable, free, pods_by_node, requested
+from holmes.diagnosis.facts.resources import allocatable, amount, free, pods_by_node, requested
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.kubernetes.cluster_state import once_per_state
-from holmes.kubernetes.fields import child, children, moment, text, texts
+from holmes.kubernetes.fields import child, children, moment, text, text_map, texts
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _unscheduled(state: ClusterState, pod: ClusterObject, told: str) -> Unschedu
         first=first,
         since=moment(text(pod.condition("PodScheduled"), "lastTransitionTime")) or pod.created or None,
         autoscaler=told_by if pieces[0].reason in _OF_NODES else None,
-        claims=_failed_claim(state, told_by) if pieces[0].reason in _OF_NODES else (),
+        claims=_claims(state, pod, pieces[0], told_by),
     )
 
 
@@ -311,11 +311,39 @@ def _failed_claim(state: ClusterState, told: ClusterEvent | None) -> tuple[Objec
     """Return the NodeClaim that the event of Karpenter names if its condition says that it cannot be launched."""
     named = _CLAIM.search(told.message) if told is not None else None
     claim = state.get(_CLAIM_KIND, "", named["name"]) if named is not None else None
-    if claim is None:
-        return ()
+    return (claim.ref,) if claim is not None and _cannot_launch(claim) else ()
+
+
+def _cannot_launch(claim: ClusterObject) -> bool:
     launched = claim.condition("Launched")
-    failed = text(launched, "status") != "True" and text(launched, "reason") in _LAUNCH_FAILED
-    return (claim.ref,) if failed else ()
+    return text(launched, "status") != "True" and text(launched, "reason") in _LAUNCH_FAILED
+
+
+def _claims(
+    state: ClusterState, pod: ClusterObject, main: Piece, told_by: ClusterEvent | None
+) -> tuple[ObjectRef, ...]:
+    named = _failed_claim(state, told_by) if main.reason in _OF_NODES else ()
+    return named or (_only_failed_claim(state, pod) if main.reason == "resources" and told_by is None else ())
+
+
+def _only_failed_claim(state: ClusterState, pod: ClusterObject) -> tuple[ObjectRef, ...]:
+    """Return the NodeClaim that fails since a pod waits, if it is the only one and no other pod waits for a node.
+
+    The event that names it is kept for an hour only. A claim for fewer resources than the pod requests is for another.
+    """
+    found = [each for each in state.of(_CLAIM_KIND) if _cannot_launch(each)]
+    waiting = {
+        state.workload_of(each).ref
+        for each in state.of("Pod")
+        if each.text("status", "phase") == "Pending" and not each.text("spec", "nodeName")
+    }
+    if len(found) != 1 or len(waiting) != 1 or found[0].created < pod.created:
+        return ()
+    asked = child(found[0].body, "spec", "resources", "requests")
+    small = any(requested(pod, each) > amount(text(asked, each)) for each in _RESOURCES if text(asked, each))
+    selected = text_map(pod.body, "spec", "nodeSelector").items()
+    other = any(found[0].labels.get(key, value) != value for key, value in selected)
+    return () if small or other else (found[0].ref,)
 
 
 def _last_of_autoscaler(state: ClusterState, pod: ClusterObject) -> ClusterEvent | None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence
 
 
+_LONGHORN_VOLUME: Final = "Volume.longhorn.io"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 MULTI_ATTACH: Final = expression(r"multi-?attach error|already (?:exclusively )?(?:attached|used)", re.IGNORECASE)
 _ORDINAL: Final = expression(r"\d+", re.ASCII)
@@ -240,8 +241,8 @@ def _mount(pod: ClusterObject, name: str, place: tuple[str, str, int]) -> FullMo
 def silent_holders(state: ClusterState, pod: ClusterObject, message: str) -> tuple[ObjectRef, ...]:
     """Return the nodes that are not ready and still hold the volume of a pod that the message about it names.
 
-    Such a node runs another pod with the claim, or lists the volume as attached after its pod was force deleted. Other
-    nodes may use a volume at the same time if its access modes allow this.
+    Such a node runs another pod with the claim, or the volume is still attached to it after its pod was force deleted.
+    Other nodes may use a volume at the same time if its access modes allow this.
     """
     found: dict[ObjectRef, None] = {}
     users = pods_by_claim(state)
@@ -251,6 +252,7 @@ def silent_holders(state: ClusterState, pod: ClusterObject, message: str) -> tup
         volume = state.get("PersistentVolume", "", claim.text("spec", "volumeName")) if claim is not None else None
         if claim is None or f'"{claim.text("spec", "volumeName")}"' not in message or not _is_exclusive(claim):
             continue
+        holders |= {text(each.body, "spec", "nodeName") for each in attachments(state, claim) if _is_attached(each)}
         source = volume.child("spec", "csi") if volume is not None else {}
         attached = f"kubernetes.io/csi/{text(source, 'driver')}^{text(source, 'volumeHandle')}"
         for node in state.of("Node"):
@@ -259,6 +261,41 @@ def silent_holders(state: ClusterState, pod: ClusterObject, message: str) -> tup
             if holds and node.name != pod.text("spec", "nodeName") and is_silent(node):
                 found[node.ref] = None
     return tuple(found)
+
+
+def attachments(state: ClusterState, claim: ClusterObject) -> tuple[ClusterObject, ...]:
+    """Return the VolumeAttachments of the volume of a claim: what is attached to a node, or shall be."""
+    name = claim.text("spec", "volumeName")
+    every = state.of("VolumeAttachment") if name else ()
+    return tuple(each for each in every if each.text("spec", "source", "persistentVolumeName") == name)
+
+
+def attachment_words(state: ClusterState, pod: ClusterObject, claim: ClusterObject) -> tuple[str, tuple[Evidence, ...]]:
+    """Return where the volume of a claim is attached instead, or why it is not attached to the pod's node."""
+    for each in attachments(state, claim):
+        node, error = each.text("spec", "nodeName"), each.text("status", "attachError", "message")
+        if node != pod.text("spec", "nodeName") and _is_attached(each) and _is_exclusive(claim):
+            words = f"; {each.ref} still attaches it to Node {node}"
+            return words, (evidence.field(each, "spec", "nodeName"), evidence.field(each, "status", "attached"))
+        if node == pod.text("spec", "nodeName") and error:
+            path = ("status", "attachError", "message")
+            return f"; {each.ref} reports for Node {node}: {error}", (evidence.field(each, *path),)
+    return "", ()
+
+
+def faulted_volumes(state: ClusterState, claim: ClusterObject) -> tuple[ObjectRef, ...]:
+    """Return the Longhorn volume of a claim if all of its replicas have failed."""
+    volume = state.get("PersistentVolume", "", claim.text("spec", "volumeName"))
+    handle = volume.text("spec", "csi", "volumeHandle") if volume is not None else ""
+    return tuple(
+        each.ref
+        for each in state.of(_LONGHORN_VOLUME)
+        if each.name == handle and each.text("status", "robustness") == "faulted"
+    )
+
+
+def _is_attached(attachment: ClusterObject) -> bool:
+    return attachment.boolean("status", "attached")
 
 
 def _is_exclusive(claim: ClusterObject) -> bool:

@@ -210,10 +210,14 @@ def _faults(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[F
         yield _fault(state, each, trouble, needed, behind=any(ref in troubled for ref in needed))
 
 
+_STORES: Final = frozenset({"SecretStore", "ClusterSecretStore"})
+
+
 def _behind(state: ClusterState, each: ClusterObject, trouble: Trouble) -> Iterator[ObjectRef]:
     """Yield the objects whose faults would explain the trouble, but no products, which suffer from it.
 
-    An object that is only named counts if the words of the trouble name it, too, or if they do not say why.
+    An object that is only named counts if the words of the trouble name it, too, or if they do not say why. A store of
+    secrets counts anyway, because whatever reads from it fails with it.
     """
     owned = (found.ref for found in _owned(state, each))
     yield from (ref for ref in owned if each.ref not in producers_of(state, ref))
@@ -221,7 +225,7 @@ def _behind(state: ClusterState, each: ClusterObject, trouble: Trouble) -> Itera
     yield from (ref for ref in _needs(each) if ref != each.ref)
     unclear = specificity(trouble.words, each) < SAYS_WHY
     for ref in named_in(state, each):
-        if unclear or re.search(rf"(?<![\w.-]){re.escape(ref.name)}(?![\w-])", trouble.words):
+        if unclear or ref.kind in _STORES or re.search(rf"(?<![\w.-]){re.escape(ref.name)}(?![\w-])", trouble.words):
             yield ref
 
 

@@ -133,12 +133,13 @@ def same_host_and_path(state: ClusterState) -> Iterator[Fault]:
         first, *others = found
         for ingress, path, backend in others:
             if ingress is not first[0] and backend != first[2]:
+                older = "the older " if first[0].created < ingress.created else ""
                 for subject in (ingress, first[0]):
                     yield Fault(
                         subject=subject.ref,
                         culprit=ingress.ref,
-                        cause=f"{ingress.ref} sends requests for {host or 'every host'}{route} to {backend}, but the "
-                        f"older {first[0].ref} already sends them to {first[2]}",
+                        cause=f"{ingress.ref} sends requests for {host or 'every host'}{route} to {backend}, but "
+                        f"{older}{first[0].ref} {'already' if older else 'also'} sends them to {first[2]}",
                         evidence=(value(ingress, path, route), value(first[0], first[1], route)),
                         next_check="kubectl get ingresses --all-namespaces",
                     )

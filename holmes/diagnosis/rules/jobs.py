@@ -317,7 +317,8 @@ def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
     job = min(active, key=lambda each: each.created)
     rest = longest_rest_seconds(cron.text("spec", "schedule"))
     # Events are kept for an hour, so the age of an older run tells how many it has skipped.
-    hangs = rest is not None and state.age_seconds(job) > max(2 * _HOUR, (_SKIPPED_RUNS + 1) * rest)
+    rests = _SKIPPED_RUNS - 1 if events else _SKIPPED_RUNS + 1
+    hangs = rest is not None and state.age_seconds(job) > max(2 * _HOUR, rests * rest)
     if not hangs and sum(event.count for event in events) < _SKIPPED_RUNS:
         return None
     missed = [event.first for event in events[:1]] + ([job.created + rest] if rest is not None else [])

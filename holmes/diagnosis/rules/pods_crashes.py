@@ -28,6 +28,7 @@ from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, duration, text, texts
 from holmes.values.expressions import expression
 from holmes.values.findings import ObjectRef
+from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -197,6 +198,7 @@ def restarted(state: ClusterState) -> Iterator[Fault]:
 
 _WAITING: Final = frozenset({"CreateContainerError", *START_REASONS})
 _PROGRAM: Final = expression(r"exec: \\?\"([^\"\\]{1,1000})\\?\"")
+_HOOK_CHARACTERS: Final = 300
 _BORING: Final = expression(
     r"(?:failed to create (?:containerd |shim )?task|failed to create shim task|OCI runtime create failed"
     r"|runc create failed|failed to start container \"?[0-9a-f]{12,64}\"?|unable to start container process): "
@@ -300,12 +302,13 @@ def _hook_fault(container: Container, state: ClusterState) -> Fault:
     ]
     command = " ".join(texts(hook, "exec", "command"))
     said = f" ({command})" if command else ""
+    why = f": {excerpt(events[-1].message, _HOOK_CHARACTERS)}" if events and events[-1].message else ""
     return Fault(
         subject=container.pod.ref,
         title="postStart hook fails",
         cause=(
             f"The postStart hook{said} of the {container_words(container, state)} fails, so the kubelet "
-            f"terminates the container after each start{restarts(container)}"
+            f"terminates the container after each start{restarts(container)}{why}"
         ),
         evidence=(container_field(container, state, "lifecycle.postStart"), *(event(each) for each in events[-1:])),
         next_check=_look(container.pod),

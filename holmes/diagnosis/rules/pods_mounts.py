@@ -16,7 +16,12 @@ from holmes.diagnosis.facts.references import (
     references_of,
 )
 from holmes.diagnosis.facts.status import pod_ready
-from holmes.diagnosis.facts.volumes import MULTI_ATTACH, silent_holders
+from holmes.diagnosis.facts.volumes import (
+    MULTI_ATTACH,
+    attachment_words,
+    faulted_volumes,
+    silent_holders,
+)
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import child, duration, moment, text
@@ -67,6 +72,7 @@ _QUOTED_CHARACTERS: Final = 400
         "status.phase, status.conditions PodScheduled",
         "events FailedMount, FailedAttachVolume, FailedMapVolume",
         "spec.volumes",
+        "status of VolumeAttachments",
     ),
     explanation=(
         "A pod has a node but stays in ContainerCreating because a volume cannot be mounted. Its ConfigMap, its Secret "
@@ -135,19 +141,22 @@ def _mount_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState) -
     drivers = volume_driver_pods(state, driver[1], pod.text("spec", "nodeName")) if driver else ()
     broken = next((each for each in drivers if not pod_ready(each)), None)
     of_driver = f"; {broken.ref}, which provides the driver on this node, is not ready" if broken is not None else ""
+    bound = _bound_claim(pod, name, state)
+    attached, proofs = attachment_words(state, pod, bound) if bound is not None else ("", ())
     return Fault(
         subject=pod.ref,
         culprit=broken.ref if broken is not None else None,
         title="hostPath of the volume has the wrong type" if host_path else "Volume cannot be mounted",
         cause=(
             f"{pod_words(pod, state)} cannot start because volume {name or '(unknown)'} cannot be mounted: "
-            f"{_short(found.message)}{of_driver}"
+            f"{_short(found.message)}{of_driver}{attached}"
         ),
-        evidence=(*_volume_evidence(pod, name, state), event(found)),
+        evidence=(*_volume_evidence(pod, name, state), event(found), *proofs),
         next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
         because=(
             *((claim,) if claim else ()),
             *(each.ref for each in drivers),
+            *(faulted_volumes(state, bound) if bound is not None else ()),
             *(silent_holders(state, pod, found.message) if MULTI_ATTACH.search(found.message) else ()),
         ),
         since=found.first,
@@ -186,6 +195,12 @@ def _volume_index(pod: ClusterObject, name: str, state: ClusterState) -> int | N
         if text(volume, "name") == name or (bound is not None and bound.text("spec", "volumeName") == name):
             return index
     return None
+
+
+def _bound_claim(pod: ClusterObject, name: str, state: ClusterState) -> ClusterObject | None:
+    index = _volume_index(pod, name, state)
+    volume = pod.children("spec", "volumes")[index] if index is not None else {}
+    return state.get("PersistentVolumeClaim", pod.namespace, text(volume, "persistentVolumeClaim", "claimName"))
 
 
 def _volume_evidence(pod: ClusterObject, name: str, state: ClusterState) -> tuple[Evidence, ...]:

@@ -82,7 +82,8 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
         offer = f"the largest node offers {written_amount(largest, resource)}" if largest else "no node has any"
         default = default_request(state, pod, asking[0], resource) if asking is not None else None
         setter = f"; {default.object} sets this request as a default, not the template" if default is not None else ""
-        why = f"{offer}, so no node can ever run the pod{setter}"
+        grows = found.autoscaler is not None or found.claims or state.of("NodePool.karpenter.sh")
+        why = f"{offer}, so {'no present node can' if grows else 'no node can ever'} run the pod{setter}"
     else:
         why = what_is_left(state, nodes, resource, asked) or f"no node has enough left ({found.main.text})"
     pool = found.limiting(state) if largest is not None and largest >= asked else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
-from holmes.diagnosis.facts.evidence import field, value
+from holmes.diagnosis.facts.evidence import field, log_line, value
 from holmes.diagnosis.facts.fixes import corrected, retargeted
 from holmes.diagnosis.facts.network import container_ports, service_ports
 from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services
@@ -16,6 +16,7 @@ from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from holmes.values.findings import Evidence, FixStep
 
 _MOST_PROOFS: Final = 2
+_DNS: Final = 53
+_UDP: Final = expression(r"(?i)(?<![a-z])(?:udp[46]?|datagrams?|quic)(?![a-z])")
+_TCP: Final = expression(r"(?i)(?<![a-z])(?:tcp[46]?|https?)(?![a-z])")
+_LISTENS: Final = expression(r"(?i)\b(?:listen(?:ing|s)?|bound|serving)\b.{0,60}?(?<![a-z])tcp[46]?(?![a-z])")
 
 
 @Row(
@@ -33,7 +38,7 @@ _MOST_PROOFS: Final = 2
     title="Service sends requests to a port that its pods do not have",
     severity="critical",
     kinds=("Service", "Pod"),
-    reads=("spec.ports[].targetPort", "spec.containers[].ports of the pods", "probe ports", "logs of clients"),
+    reads=("spec.ports[].targetPort", "spec.containers[].ports of the pods", "probe ports", "logs of clients and pods"),
     explanation=(
         "A container must declare a named target port with the same name and protocol. Otherwise the port has no "
         "endpoints, which is critical. A numeric target port works without a declaration. It is suspicious if the "
@@ -107,7 +112,10 @@ def _numbered(
     workload, target = state.workload_of(pods[0]), int(port.target)
     protocols = {each.protocol for each in ports if each.number == target}
     if protocols and protocols.isdisjoint(each.protocol for each in service_ports(service) if each.target == target):
-        yield _other_protocol(service, port, workload, "/".join(sorted(protocols)))
+        only = "/".join(sorted(protocols))
+        spoken = _tcp_lines(state, service, port, pods) if port.protocol == "UDP" else ()
+        if port.protocol != "UDP" or (spoken and port.port != _DNS):
+            yield _other_protocol(service, port, workload, only, spoken)
         return
     declared = {(each.number, each.protocol) for each in ports}
     known = declared or {(number, "TCP") for number in _probe_ports(pods[0])}
@@ -140,14 +148,38 @@ def _numbered(
     )
 
 
-def _other_protocol(service: ClusterObject, port: ServicePort, workload: ClusterObject, only: str) -> Fault:
+def _tcp_lines(
+    state: ClusterState, service: ClusterObject, port: ServicePort, pods: tuple[ClusterObject, ...]
+) -> tuple[Evidence, ...]:
+    """Return the lines that show TCP: of pods that listen, and of clients that failed. Pods that use UDP refute it.
+
+    A container port without a protocol counts as TCP and is only information, so it proves nothing about the program.
+    """
+    logs = [(pod, key.container, log) for pod in pods for key, log in state.logs.items() if key.pod == pod.ref]
+    settings = json.dumps(pods[0].children("spec", "containers"), default=str)
+    if any(_UDP.search(each) for each in (settings, *(log for *_, log in logs))):
+        return ()
+    heard = [
+        log_line(pod, name, line.strip(), previous=False)
+        for pod, name, log in logs
+        for line in log.splitlines()
+        if _LISTENS.search(line)
+    ]
+    failed = (each for each in failures(state).get(service.ref, ()) if each.use.port == port.port)
+    refused = [each.line for each in failed if _TCP.search(each.line.value)]
+    return (*heard[-1:], *refused[:1])
+
+
+def _other_protocol(
+    service: ClusterObject, port: ServicePort, workload: ClusterObject, only: str, spoken: tuple[Evidence, ...]
+) -> Fault:
     ports = value(workload, f"{template_of(workload).path}.containers[0].ports", declared_ports(workload))
     return Fault(
         subject=service.ref,
         culprit=service.ref,
         cause=f"{service.ref} forwards {port.protocol} port {port.port} to port {port.target} of its pods, which "
         f"{workload.ref} declares for {only} only",
-        evidence=(_target(service, port), ports),
+        evidence=(_target(service, port), ports, *spoken),
         next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
         severity="warning",
         fix=(_protocol_fix(service, port, only),),

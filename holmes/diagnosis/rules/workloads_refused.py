@@ -87,7 +87,7 @@ def quota_exceeded(state: ClusterState) -> Iterator[Fault]:
             evidence=(*values, refusal.proof),
             next_check=f"kubectl -n {namespace} describe resourcequota {name}",
             since=refusal.since,
-            fix=(instruction(ref, f"Raise {values[0].path} of {ref}, or remove pods that use it."),)
+            fix=(instruction(ref, f"Raise {values[0].path} of {ref}, or remove {refusal.what}s that use it."),)
             if requested
             else (),
         )

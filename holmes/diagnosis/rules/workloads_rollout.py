@@ -17,6 +17,7 @@ from holmes.diagnosis.facts.changes import (
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures
 from holmes.diagnosis.facts.fixes import changed, scaled_up
 from holmes.diagnosis.facts.pods import is_sick
+from holmes.diagnosis.facts.producers import stopped_component
 from holmes.diagnosis.facts.starts import are_starting
 from holmes.diagnosis.facts.status import pod_ready
 from holmes.diagnosis.facts.templates import template_of
@@ -127,7 +128,12 @@ def _stuck_for(
     title="Controller does not process a change",
     severity="critical",
     kinds=("Deployment", "StatefulSet", "DaemonSet"),
-    reads=("metadata.generation", "status.observedGeneration", "metadata.managedFields[].time"),
+    reads=(
+        "metadata.generation",
+        "status.observedGeneration",
+        "metadata.managedFields[].time",
+        "pod and Lease of the kube-controller-manager",
+    ),
     explanation="The workload was changed minutes ago, and its controller has not processed the change. Usually the "
     "kube-controller-manager is down or cannot reach the API server.",
 )
@@ -138,20 +144,24 @@ def controller_lags(state: ClusterState) -> Iterator[Fault]:
                 workload.integer("metadata", "generation"),
                 workload.integer("status", "observedGeneration"),
             )
-            changed = max(workload.created, *_edits(workload), 0.0)
+            edited = max(_edits(workload), default=0.0)
+            changed = max(workload.created, edited)
             old = state.now - changed > ROLLOUT_GRACES * state.patience_seconds
             if workload.deleted is None and generation > seen and old:
+                manager = stopped_component(state, "kube-controller-manager")
                 yield Fault(
                     subject=workload.ref,
+                    culprit=manager,
                     cause=f"No controller has processed the last change to {workload.ref}: its generation is "
-                    f"{generation}, status.observedGeneration is {seen}; the kube-controller-manager may be "
-                    "down",
+                    f"{generation}, status.observedGeneration is {seen}; "
+                    f"{f'{manager} is not working' if manager else 'the kube-controller-manager may be down'}",
                     evidence=(
                         evidence.value(workload, "status.observedGeneration", seen),
                         evidence.value(workload, "metadata.generation", generation),
                     ),
                     next_check="kubectl -n kube-system get pods,leases",
-                    since=changed,
+                    because=(manager,) if manager is not None else (),
+                    since=edited or None,
                 )
 
 
