@@ -31,6 +31,7 @@ _ADVISED: Final = {
 }
 """For kinds of advice, and for nodes that work, the words of the alerts that these explain."""
 _ONLY_ADVISED: Final = (_ADVISED["HorizontalPodAutoscaler"], _ADVISED["PodDisruptionBudget"])
+_OF_DEVICES: Final = word_list("alerts of devices")
 _OF_WORKERS: Final = frozenset({"queue", "queues", "consumer", "consumers"})
 _OF_MEMBERS: Final = word_list("alerts of members")
 _PLAIN: Final = expression(r"(?<![\w/-])[a-z]{3,20}(?![\w/-])")
@@ -47,11 +48,14 @@ def is_of_one_mechanism(name: str) -> bool:
     return not _terms(name).isdisjoint(_SPECIFIC | _OF_NOTHING)
 
 
-def explains(name: str, look: FirstLook, asked: Asked) -> bool:
-    """Return whether the cause that a look names can explain an alert with this name."""
+def explains(name: str, look: FirstLook, asked: Asked, *, literal: bool = False) -> bool:
+    """Return whether the cause that a look names can explain an alert with this name.
+
+    `literal` means that the cause quotes a value of the alert's labels.
+    """
     words, told = _terms(name), frozenset(_PLAIN.findall(look.summary.lower()))
     own = {part for each in asked.subject.objects for part in each.name.lower().split("-")} & words & _SPECIFIC
-    if own and (words - own) & told & _OF_OBJECTS:  # an alert of Alertmanager about itself
+    if own and (literal or (words - own) & told & _OF_OBJECTS):  # an alert of Alertmanager about itself
         words -= own
     if ONLY_LOGS in look.notes and words & (_SPECIFIC | _OF_NOTHING) & told:
         return True
@@ -62,7 +66,7 @@ def explains(name: str, look: FirstLook, asked: Asked) -> bool:
     same = bool(symptoms_of_text(look.summary) & felt - {"unreachable"})
     advised = _advised(look, asked)
     if advised is not None:
-        return bool(words & advised) or (same and advised not in _ONLY_ADVISED)
+        return bool(words & advised) or (same and advised not in _ONLY_ADVISED and not words & _OF_DEVICES)
     waits = look.severity == "critical" and not all(map(is_ready, asked.subject.objects))
     if waits and words & _SPECIFIC <= _OF_WORKERS and words & _OF_OBJECTS:
         return True  # the queue of a worker that does not run

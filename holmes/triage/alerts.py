@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.kubernetes.fields import children
 from holmes.kubernetes.kinds import KINDS
 from holmes.triage.alert_branches import narrowed
+from holmes.triage.alert_logs import told_in_log
 from holmes.triage.alert_measures import explains, is_of_one_mechanism, words_of_alert
 from holmes.triage.alert_objects import may_be_foreign, of_objectives, of_parts, of_routers
 from holmes.triage.alert_subjects import HEARTBEAT, is_heartbeat, namespace_of, subject_of
@@ -111,10 +112,12 @@ def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstL
         return _outside(labels, scan, name)
     asked, beside = narrowed(judged_at_once(asked), labels, words_of_alert(name))
     look = look_for_cause(asked)
-    look = replace(look, others=(*look.others, *beside))
+    silent = look.verdict in ("healthy", "inconclusive") and not look.evidence
+    told = told_in_log(asked, labels) if silent else None
+    look = replace(told or look, others=(*(told or look).others, *beside))
     if look.verdict == "cause_found" and any(each.group for each in asked.subject.objects):
         return look  # the labels name the custom object, and its operator the cause
-    return _fitting(look, name, asked)
+    return _fitting(look, name, asked, literal=told is not None)
 
 
 def _is_elsewhere(labels: Mapping[str, str], asked: Asked) -> bool:
@@ -125,15 +128,18 @@ def _is_elsewhere(labels: Mapping[str, str], asked: Asked) -> bool:
     return any(name in known and labels.get(name, known[name]) != known[name] for name in _PLACE_LABELS)
 
 
-def _fitting(look: FirstLook, name: str, asked: Asked) -> FirstLook:
-    """Return the look, or an inconclusive look if its verdict does not fit the mechanism of the alert's name."""
+def _fitting(look: FirstLook, name: str, asked: Asked, *, literal: bool) -> FirstLook:
+    """Return the look, or an inconclusive look if its verdict does not fit the mechanism of the alert's name.
+
+    `literal` means that the cause quotes a value of the alert's labels.
+    """
     subject = look.subject[0] if look.subject else "its subject"
     if look.verdict == "healthy" and not _is_over(name, asked):
         summary = f"The cause of `{name}` cannot be determined: nothing in the cluster is wrong with {subject}."
         return replace(look, verdict="inconclusive", summary=summary)
     if look.verdict == "answered":
         return replace(look, verdict="inconclusive")
-    if look.verdict != "cause_found" or explains(name, look, asked):
+    if look.verdict != "cause_found" or explains(name, look, asked, literal=literal):
         return look
     summary = (
         f"The cause of `{name}` cannot be determined from the cluster's objects, events and logs. "
