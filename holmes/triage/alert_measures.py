@@ -33,6 +33,7 @@ _ADVISED: Final = {
 _ONLY_ADVISED: Final = (_ADVISED["HorizontalPodAutoscaler"], _ADVISED["PodDisruptionBudget"])
 _OF_DEVICES: Final = word_list("alerts of devices")
 _OF_WORKERS: Final = frozenset({"queue", "queues", "consumer", "consumers"})
+_FAILING: Final = frozenset({"error", "errors", "fail", "fails", "failed", "failing", "failure", "failures"})
 _OF_MEMBERS: Final = word_list("alerts of members")
 _PLAIN: Final = expression(r"(?<![\w/-])[a-z]{3,20}(?![\w/-])")
 """Words that are not part of a name or path."""
@@ -55,7 +56,8 @@ def explains(name: str, look: FirstLook, asked: Asked, *, literal: bool = False)
     """
     words, told = _terms(name), frozenset(_PLAIN.findall(look.summary.lower()))
     own = {part for each in asked.subject.objects for part in each.name.lower().split("-")} & words & _SPECIFIC
-    if own and (literal or (words - own) & told & _OF_OBJECTS):  # an alert of Alertmanager about itself
+    waits = look.severity == "critical" and not all(map(is_ready, asked.subject.objects))
+    if own and (literal or waits or (words - own - _FAILING) & told):  # an alert of Alertmanager about itself
         words -= own
     if ONLY_LOGS in look.notes and words & (_SPECIFIC | _OF_NOTHING) & told:
         return True
@@ -66,14 +68,15 @@ def explains(name: str, look: FirstLook, asked: Asked, *, literal: bool = False)
     same = bool(symptoms_of_text(look.summary) & felt - {"unreachable"})
     advised = _advised(look, asked)
     if advised is not None:
-        return bool(words & advised) or (same and advised not in _ONLY_ADVISED and not words & _OF_DEVICES)
-    waits = look.severity == "critical" and not all(map(is_ready, asked.subject.objects))
+        near = bool(symptoms_of_text(look.summary) & felt - {"unreachable", "evicted"})  # each pressure may evict
+        return bool(words & advised) or (near and advised not in _ONLY_ADVISED and not words & _OF_DEVICES)
     if waits and words & _SPECIFIC <= _OF_WORKERS and words & _OF_OBJECTS:
         return True  # the queue of a worker that does not run
     if same or words & _SPECIFIC:
         return same
-    of_members = look.severity == "critical" and words & _OF_MEMBERS
-    return ONLY_LOGS in look.notes or bool(of_members or words & _OF_OBJECTS)
+    written = symptoms_of_text(look.summary) & asked.question.symptoms - {"unreachable"}  # also in its annotations
+    critical = look.severity == "critical" and (words & _OF_MEMBERS or written)
+    return ONLY_LOGS in look.notes or bool(critical or words & _OF_OBJECTS)
 
 
 def _terms(name: str) -> frozenset[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.alert_subjects import namespace_of
+from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,6 +50,17 @@ def of_parts(labels: Mapping[str, str], names: Names, spaces: tuple[str, ...]) -
         return ()
     parts = names.labelled(labels["component"], spaces)
     return _only(each for each in names.labelled(whole, spaces) if each in parts and each.name != whole)
+
+
+def of_scrape_job(labels: Mapping[str, str], names: Names, spaces: tuple[str, ...]) -> tuple[ClusterObject, ...]:
+    """Return the workload that the scrape job is named after, or a pod of the control plane, one in trouble first."""
+    job = labels.get("job", "").rpartition("/")[2]
+    if not job or "exporter" in job or "kube-state-metrics" in job:
+        return ()
+    own = tuple(each for each in names.named(job, "", spaces) if each.kind in WORKLOADS) if spaces else ()
+    system = names.state.of("Pod", "kube-system") if labels.get("alertname", "").endswith("Down") else ()
+    pods = [each for each in system if job in (each.labels.get("component"), each.labels.get("k8s-app"))]
+    return own or tuple(sorted(pods, key=is_ready))[:1]
 
 
 def may_be_foreign(subject: Subject, labels: Mapping[str, str], *, of_node: bool) -> bool:

@@ -14,7 +14,7 @@ from holmes.kubernetes.kinds import KINDS
 from holmes.triage.alert_branches import narrowed
 from holmes.triage.alert_logs import told_in_log
 from holmes.triage.alert_measures import explains, is_of_one_mechanism, words_of_alert
-from holmes.triage.alert_objects import may_be_foreign, of_objectives, of_parts, of_routers
+from holmes.triage.alert_objects import may_be_foreign, of_objectives, of_parts, of_routers, of_scrape_job
 from holmes.triage.alert_subjects import HEARTBEAT, is_heartbeat, namespace_of, subject_of
 from holmes.triage.asked import Asked
 from holmes.triage.at_once import judged_at_once
@@ -218,7 +218,7 @@ def _objects(labels: Mapping[str, str], names: Names, space: str) -> tuple[Clust
         return other
     port = labels.get("instance", "").rpartition(":")[2] if ":" in labels.get("instance", "") else ""
     there = tuple(each for each in names.at_address(instance) if _listens(each, port))
-    return there or names.named(instance, "Node")
+    return there or names.named(instance, "Node") or of_scrape_job(labels, names, spaces)
 
 
 def _of_generic_labels(labels: Mapping[str, str], names: Names, spaces: tuple[str, ...]) -> tuple[ClusterObject, ...]:
