@@ -64,6 +64,7 @@ _WORKLOAD_LABELS: Final = (
 )
 
 
+_MOST_BESIDE: Final = 2
 _LATELY: Final = Period.lately(3_600.0, "the last hour")
 """An alert fires because of something that happened lately."""
 
@@ -114,7 +115,9 @@ def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstL
     look = look_for_cause(asked)
     silent = look.verdict in ("healthy", "inconclusive") and not look.evidence
     told = told_in_log(asked, labels) if silent else None
-    look = replace(told or look, others=(*(told or look).others, *beside))
+    look = told or look
+    notes = (f"Elsewhere than the labels name, {each}" for each in beside[:_MOST_BESIDE])
+    look = replace(look, others=(*look.others, *beside), notes=(*look.notes, *notes))
     if look.verdict == "cause_found" and any(each.group for each in asked.subject.objects):
         return look  # the labels name the custom object, and its operator the cause
     return _fitting(look, name, asked, literal=told is not None)
