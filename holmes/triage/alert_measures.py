@@ -33,6 +33,7 @@ _ADVISED: Final = {
 _ONLY_ADVISED: Final = (_ADVISED["HorizontalPodAutoscaler"], _ADVISED["PodDisruptionBudget"])
 _OF_DEVICES: Final = word_list("alerts of devices")
 _OF_WORKERS: Final = frozenset({"queue", "queues", "consumer", "consumers"})
+_OF_AMOUNTS: Final = word_list("alerts of amounts")
 _FAILING: Final = frozenset({"error", "errors", "fail", "fails", "failed", "failing", "failure", "failures"})
 _OF_MEMBERS: Final = word_list("alerts of members")
 _PLAIN: Final = expression(r"(?<![\w/-])[a-z]{3,20}(?![\w/-])")
@@ -75,7 +76,8 @@ def explains(name: str, look: FirstLook, asked: Asked, *, literal: bool = False)
     if same or words & _SPECIFIC:
         return same
     written = symptoms_of_text(look.summary) & asked.question.symptoms - {"unreachable"}  # also in its annotations
-    critical = look.severity == "critical" and (words & _OF_MEMBERS or written)
+    state = written and not felt and not words & _OF_AMOUNTS  # "CPU is high, so the pod may be restarted"
+    critical = look.severity == "critical" and (words & _OF_MEMBERS or state)
     return ONLY_LOGS in look.notes or bool(critical or words & _OF_OBJECTS)
 
 
