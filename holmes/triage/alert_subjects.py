@@ -48,6 +48,18 @@ _OWN_LABELS: Final = (
 _OF_THE_CLUSTER: Final = frozenset({"PersistentVolume", "StorageClass"})
 _WORKLOAD_TYPES: Final = {kind.lower(): kind for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")}
 _RUN_PODS: Final = frozenset({"Pod", "ReplicaSet", *_WORKLOAD_TYPES.values()})
+_RENAMED: Final = (
+    ("destination_workload", "workload", "destination_workload_namespace"),
+    ("deployment_name", "deployment", "kube_namespace"),
+    ("kube_deployment", "deployment", "kube_namespace"),
+    ("kube_stateful_set", "statefulset", "kube_namespace"),
+    ("kube_daemon_set", "daemonset", "kube_namespace"),
+    ("pod_name", "pod", "kube_namespace"),
+    ("kubernetes_pod_name", "pod", "namespace"),
+)
+"""Labels of Istio, Datadog and Strimzi, the usual labels for them, and the labels of their namespaces."""
+_ABOUT_EXPORTERS: Final = expression(r"^(?:TargetDown|TargetMissing|PrometheusTarget|KubeStateMetrics|NodeExporter)")
+"""Names of alerts whose subject is the scraped exporter itself."""
 _NODE_LABELS: Final = ("node", "nodename", "kubernetes_node")
 
 
@@ -91,7 +103,8 @@ def subject_of(labels: Mapping[str, str]) -> Subject | None:
     kind = _WORKLOAD_TYPES.get(labels.get("workload_type", "").lower(), "")
     if kind and _NAME.fullmatch(name := labels.get("workload", "")):
         return Subject(kind=kind, name=name, namespace=namespace, workload=name)
-    if "exported_job" in labels and _NAME.fullmatch(name := labels["exported_job"]):
+    renamed_job = "exported_job" in labels and "exported_pod" not in labels
+    if renamed_job and _NAME.fullmatch(name := labels["exported_job"]):
         return Subject(kind="Job", name=name, namespace=namespace, workload=_owner("Job", name))
     return _of_scraped(labels, measured)
 
@@ -129,6 +142,9 @@ def workload_of_pod(pod: str) -> str:
 
 def _measured(labels: Mapping[str, str]) -> Mapping[str, str]:
     """Return the labels of the measured object. Labels that Prometheus renamed replace the target's labels."""
+    for label, usual, space in _RENAMED:
+        if label in labels and space in labels:
+            return {usual: labels[label], "namespace": labels[space]}
     renamed = {name.removeprefix("exported_"): value for name, value in labels.items() if name.startswith("exported_")}
     if not renamed:
         return labels
@@ -148,6 +164,7 @@ def _of_scraped(labels: Mapping[str, str], measured: Mapping[str, str]) -> Subje
     """
     scraped_by = f"{labels.get('job', '')} {labels.get('container', '')}"
     of_exporter = any(exporter in scraped_by for exporter in _EXPORTERS) and "exported_pod" not in labels
+    of_exporter = of_exporter and not _ABOUT_EXPORTERS.search(labels.get("alertname", ""))
     pod = measured.get("pod") or measured.get("pod_name", "")
     is_exporters_own = of_exporter and any(exporter in pod for exporter in _EXPORTERS)
     if _NAME.fullmatch(pod) and not is_exporters_own:

@@ -7,23 +7,23 @@ another system, never gets the cause of another problem.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import children
 from holmes.kubernetes.kinds import KINDS
+from holmes.triage.alert_branches import narrowed
+from holmes.triage.alert_logs import told_in_log
+from holmes.triage.alert_measures import explains, is_of_one_mechanism, words_of_alert
+from holmes.triage.alert_objects import may_be_foreign, of_objectives, of_parts, of_routers, of_scrape_job
 from holmes.triage.alert_subjects import HEARTBEAT, is_heartbeat, namespace_of, subject_of
 from holmes.triage.asked import Asked
 from holmes.triage.at_once import judged_at_once
-from holmes.triage.blame import ONLY_LOGS
 from holmes.triage.causes import look_for_cause
 from holmes.triage.ledger import unread
 from holmes.triage.names import names_of
 from holmes.triage.periods import Period
 from holmes.triage.question import parse_question
-from holmes.triage.states import is_ready
 from holmes.triage.subjects import Named, Subject
-from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.expressions import expression
 from holmes.values.first_look import FirstLook
 
@@ -35,12 +35,6 @@ if TYPE_CHECKING:
     from holmes.triage.alert_subjects import Subject as AlertSubject
     from holmes.triage.names import Names
 
-_WORDS: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_OF_OBJECTS: Final = word_list("alerts of objects")
-_SPECIFIC: Final = word_list("alerts of one mechanism")
-_PLAIN: Final = expression(r"(?<![\w/-])[a-z]{3,20}(?![\w/-])")
-"""Words that are not part of a name or path."""
-"""Words in names of alerts about one mechanism. Only a cause with the same symptom explains them."""
 _OVER: Final = expression(
     r"(?i)(?:pod|deployment|statefulset|daemonset|replica|container|job|node|workload|app|service).{0,20}(?:not.?ready|unready"
     r"|mismatch|rollout.?stuck|not.?rolled.?out|waiting|failed|not.?completed|not.?scheduled|misscheduled|unavailable"
@@ -70,6 +64,7 @@ _WORKLOAD_LABELS: Final = (
 )
 
 
+_MOST_BESIDE: Final = 2
 _LATELY: Final = Period.lately(3_600.0, "the last hour")
 """An alert fires because of something that happened lately."""
 
@@ -106,7 +101,7 @@ def asked_by(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> Ask
 def _said(labels: Mapping[str, str]) -> str:
     """Return the words of an alert: those of its name, and its annotations."""
     notes = (labels.get(name, "") for name in ("summary", "description", "message"))
-    return " ".join((*_WORDS.findall(labels.get("alertname", "")), *notes))
+    return " ".join((*words_of_alert(labels.get("alertname", "")), *notes))
 
 
 def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstLook:
@@ -116,10 +111,16 @@ def _look(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> FirstL
     asked = asked_by(labels, scan, namespace)
     if asked is None or _is_elsewhere(labels, asked):
         return _outside(labels, scan, name)
-    look = look_for_cause(judged_at_once(asked))
+    asked, beside = narrowed(judged_at_once(asked), labels, words_of_alert(name))
+    look = look_for_cause(asked)
+    silent = look.verdict in ("healthy", "inconclusive") and not look.evidence
+    told = told_in_log(asked, labels) if silent else None
+    look = told or look
+    notes = (f"Elsewhere than the labels name, {each}" for each in beside[:_MOST_BESIDE])
+    look = replace(look, others=(*look.others, *beside), notes=(*look.notes, *notes))
     if look.verdict == "cause_found" and any(each.group for each in asked.subject.objects):
         return look  # the labels name the custom object, and its operator the cause
-    return _fitting(look, name, idle=not all(map(is_ready, asked.subject.objects)))
+    return _fitting(look, name, asked, literal=told is not None)
 
 
 def _is_elsewhere(labels: Mapping[str, str], asked: Asked) -> bool:
@@ -130,28 +131,22 @@ def _is_elsewhere(labels: Mapping[str, str], asked: Asked) -> bool:
     return any(name in known and labels.get(name, known[name]) != known[name] for name in _PLACE_LABELS)
 
 
-def _fitting(look: FirstLook, name: str, *, idle: bool) -> FirstLook:
+def _fitting(look: FirstLook, name: str, asked: Asked, *, literal: bool) -> FirstLook:
     """Return the look, or an inconclusive look if its verdict does not fit the mechanism of the alert's name.
 
-    A subject that is `idle`, or that has a fault of its own, explains every alert about its work.
+    `literal` means that the cause quotes a value of the alert's labels.
     """
-    parts = [word.lower() for word in _WORDS.findall(name)]
-    words = {*parts, *map("-".join, pairwise(parts))}
     subject = look.subject[0] if look.subject else "its subject"
-    if look.verdict == "healthy" and not (_OVER.search(name) and not words & _SPECIFIC):
+    if look.verdict == "healthy" and not _is_over(name, asked):
         summary = f"The cause of `{name}` cannot be determined: nothing in the cluster is wrong with {subject}."
         return replace(look, verdict="inconclusive", summary=summary)
     if look.verdict == "answered":
         return replace(look, verdict="inconclusive")
-    own = idle or len(look.chain) <= 1 or ONLY_LOGS in look.notes
-    general = (own or words & _OF_OBJECTS) and not words & _SPECIFIC
-    same = symptoms_of_text(look.summary) & symptoms_of_text(" ".join(parts)) - {"unreachable"}
-    quoted = set(_PLAIN.findall(look.summary.lower())) if ONLY_LOGS in look.notes else set()
-    if look.verdict != "cause_found" or general or same or words & _SPECIFIC & quoted:
+    if look.verdict != "cause_found" or explains(name, look, asked, literal=literal):
         return look
     summary = (
         f"The cause of `{name}` cannot be determined from the cluster's objects, events and logs. "
-        f"{subject} has another incident, which does not explain this alert."
+        f"{subject} has another incident, and nothing shows that it explains this alert: {look.summary}"
     )
     return replace(
         look,
@@ -167,11 +162,28 @@ def _fitting(look: FirstLook, name: str, *, idle: bool) -> FirstLook:
     )
 
 
+def _is_over(name: str, asked: Asked) -> bool:
+    """Return whether a healthy subject shows that an alert is over: it is about the state of such an object."""
+    condition = _OVER.search(name)
+    of_job = condition is not None and condition[0].lower().startswith("job")  # a pod knows jobs of its own
+    return (
+        condition is not None
+        and not is_of_one_mechanism(name)
+        and (not of_job or asked.subject.objects[0].kind in ("Job", "CronJob"))
+    )
+
+
 def _outside(labels: Mapping[str, str], scan: ScanResult, name: str) -> FirstLook:
     subject = None if _is_probe(labels) else subject_of(labels)
     wanted = f"{subject.kind} {subject.namespace + '/' if subject.namespace else ''}{subject.name}" if subject else ""
     if subject is not None and unread(scan.state, (subject.kind,), (subject.namespace,) if subject.namespace else ()):
         text = f"Cannot determine whether {wanted}, the subject of `{name}`, exists: {subject.kind} could not be read."
+        return FirstLook(verdict="inconclusive", summary=text, taken_at=scan.report.taken_at)
+    if subject is not None and may_be_foreign(subject, labels, of_node=bool(_OF_NODES.search(name))):
+        text = (
+            f"The cause of `{name}` cannot be determined: this cluster has no {wanted}. The labels of the alert may "
+            "name something else."
+        )
         return FirstLook(verdict="inconclusive", summary=text, taken_at=scan.report.taken_at)
     if wanted:
         text = f"{wanted}, the subject of `{name}`, does not exist in this cluster. It may have been deleted."
@@ -194,19 +206,22 @@ def _objects(labels: Mapping[str, str], names: Names, space: str) -> tuple[Clust
     if _is_probe(labels) and instance:
         return names.at_address(instance)
     spaces = (space,) if space else ()
-    custom = _of_custom_labels(labels, names, spaces)
+    custom = _of_custom_labels(labels, names, spaces) or of_routers(labels, names)
     if custom:
         return custom
     node = names.named(labels.get("node", ""), "Node") if _OF_NODES.search(labels.get("alertname", "")) else ()
     found = node or (_of_subject(subject, names, spaces) if subject is not None else ())
     if not found:
         found = _of_generic_labels(labels, names, spaces)
-    if subject is not None:
+    if found or (subject is not None and not may_be_foreign(subject, labels, of_node=bool(node))):
         return found
     workloads = (names.named(labels.get(label, ""), "", spaces) for label in _WORKLOAD_LABELS if space)
+    other = of_objectives(labels, names, spaces) or of_parts(labels, names, spaces) or next(filter(None, workloads), ())
+    if other or subject is not None:
+        return other
     port = labels.get("instance", "").rpartition(":")[2] if ":" in labels.get("instance", "") else ""
     there = tuple(each for each in names.at_address(instance) if _listens(each, port))
-    return found or next(filter(None, workloads), ()) or there or names.named(instance, "Node")
+    return there or names.named(instance, "Node") or of_scrape_job(labels, names, spaces)
 
 
 def _of_generic_labels(labels: Mapping[str, str], names: Names, spaces: tuple[str, ...]) -> tuple[ClusterObject, ...]:

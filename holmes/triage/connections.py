@@ -46,16 +46,18 @@ class Connection:
         return len(self.path) - 1
 
 
-def connections(state: ClusterState, subjects: Iterable[ClusterObject]) -> dict[ObjectRef, Connection]:
+def connections(
+    state: ClusterState, subjects: Iterable[ClusterObject], without: frozenset[ObjectRef] = frozenset()
+) -> dict[ObjectRef, Connection]:
     """Return the objects that serve `subjects`, including the subjects, their owners and their pods.
 
-    Objects that are referred to but do not exist are included.
+    Objects that are referred to but do not exist are included. The search does not go through those of `without`.
     """
     found: dict[ObjectRef, Connection] = {}
     waiting: list[Connection] = []
 
     def add(ref: ObjectRef, path: tuple[ObjectRef, ...]) -> None:
-        if ref not in found and len(path) <= _MOST_HOPS and len(found) < _MOST_OBJECTS:
+        if ref not in found and ref not in without and len(path) <= _MOST_HOPS and len(found) < _MOST_OBJECTS:
             found[ref] = Connection(ref=ref, path=path)
             waiting.append(found[ref])
 
@@ -213,6 +215,10 @@ def _of_binding(_state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef
     yield from _named(each.text("roleRef", "kind"), each.namespace, each.text("roleRef", "name"))
 
 
+def _of_api(_state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
+    yield from _named("Service", each.text("spec", "service", "namespace"), each.text("spec", "service", "name"))
+
+
 def _of_budget(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
     for pod in state.matched("Pod", each.namespace, each.child("spec", "selector")):
         yield state.workload_of(pod).ref
@@ -228,5 +234,6 @@ _NEEDS: Final[Mapping[str, Callable[[ClusterState, ClusterObject], Iterator[Obje
     "RoleBinding": _of_binding,
     "ServiceAccount": _bindings,
     "PodDisruptionBudget": _of_budget,
+    "APIService": _of_api,
 }
 """For each kind, the function that finds the objects that an object of this kind needs."""

@@ -129,7 +129,10 @@ def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:
 
     A behaviour of a program that runs again is none of an end that is over, unless the question is about the past.
     """
-    recovered = any(".lastState." in each.path for each in incident.evidence) and all(map(is_ready, named.objects))
+    budget = named.objects[0].kind == "PodDisruptionBudget"  # it has no state of its own
+    ended = (asked.state.find(each.subject) for each in incident.findings if budget)
+    works = all(each is None or is_ready(each) for each in (*named.objects, *ended))
+    recovered = works and any(".lastState." in each.path for each in incident.evidence)
     if recovered and is_about_behaviour(asked.question) and not is_past(asked):
         return True
     about_now = asked.question.asks("now") and not asked.question.asks("why")
