@@ -49,7 +49,10 @@ def with_names_of_nouns(question: Question, names: Names) -> Question:
     here = {
         each.first
         for each in question.found
-        if each.first == each.last and question.words[each.first] in _NOUNS and _is_free(question, each, names)
+        if each.first == each.last
+        and "." not in each.name
+        and question.words[each.first] in _NOUNS
+        and _is_free(question, each, names)
     }
     if not here:
         return question
