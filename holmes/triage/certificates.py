@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.kubernetes.fields import duration, moment, text, written
+from holmes.kubernetes.fields import duration, moment, text, texts, written
 from holmes.triage.facts import fact, table_of
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted, some_of
@@ -61,11 +61,13 @@ _WITHIN: Final = expression(
 _LISTED: Final = frozenset({
     "a", "ab", "about", "all", "alle", "already", "an", "any", "are", "as", "aun", "aus", "bald", "bientot", "cert",
     "certificado", "certificados", "certificat", "certificate", "certificates", "certificats", "certs", "cual",
-    "cuales", "cuando", "dans", "de", "del", "den", "der", "deja", "demnachst", "die", "do", "does", "el", "en",
+    "cuales", "cuando", "dans", "das", "de", "del", "dem", "den", "der", "deja", "demnachst", "die", "do", "does", "el",
+    "en",
     "encore", "erste", "erstes", "es", "esta", "estan", "est", "first", "gerade", "gibt", "give", "going",
     "has", "hat", "haben", "have", "hay", "i", "ihr", "im", "in", "is", "ist", "just", "la", "las", "lauft", "laufen",
     "laeuft", "le", "les", "list", "liste", "los", "me", "my", "namespace", "noch", "next", "nachste", "nachstes",
-    "nachsten", "now", "of", "on", "ont", "our", "pronto", "proximo", "premier", "primero", "proximos", "que", "quel",
+    "nachsten", "secret", "ssl", "von", "now", "of", "on", "ont", "our", "pronto", "proximo", "premier", "primero",
+    "proximos", "que", "quel",
     "quels", "run", "running", "schon", "se", "show", "sind", "son", "sont", "soon", "soonest", "still", "that", "the",
     "there", "tls", "to", "todavia", "tous", "todos", "toujours", "und", "unsere", "va", "van", "vont", "was",
     "we", "welche", "welches", "welcher", "what", "when", "which", "will", "within", "wann", "with", "ya", "your",
@@ -85,8 +87,11 @@ def asks_certificates(question: Question, subject: Subject) -> bool:
         return _KIND in question.kinds and any(each.kind in _ISSUERS for each in subject.objects)
     if subject.objects:
         kinds = {each.kind for each in subject.objects}
+        if (kinds == {"Ingress"} and _KIND not in question.kinds) or (topic == "valid" and _others(question, subject)):
+            return False  # "is the ingress valid", "is it valid until June"
         return kinds <= _HOLDERS or (topic == "issuer" and kinds <= _ISSUERS)  # "which issuer signs shop-tls"
     plain = question.labels == () and not subject.missing and not subject.excluded
+    plain = plain and not ((topic == "valid" or _EXPIRED.search(question.text)) and _WITHIN.search(question.text))
     return plain and topic != "issuer" and _KIND in question.kinds and not _others(question, subject)
 
 
@@ -103,7 +108,11 @@ def _topic(question: Question, subject: Subject) -> Topic:
 
 def _others(question: Question, subject: Subject) -> list[str]:
     """Return the words that this module does not know."""
-    plain = subject.without_names(question.text)
+    hosts = (host for each in subject.objects for host in texts(each.body, "spec", "dnsNames"))
+    plain = question.text
+    for host in hosts:
+        plain = plain.replace(host.lower(), " ")
+    plain = subject.without_names(plain)
     for said in (_WITHIN, _EXPIRES, _VALID):
         plain = said.sub(" ", plain)
     return [word for word in words_of(plain) if word not in _LISTED]

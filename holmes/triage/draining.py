@@ -39,10 +39,10 @@ _LEAVE: Final = expression(
     rf"|^(?:puis-je|peut-on|dois-je|faut-il|est-ce que je peux) {_RESTART}\b"
 )
 _DISRUPT: Final = expression(
-    r"\b(?:can|could|may|safe|ok|allowed|kann|konnen|darf|puedo|podemos|puis-je|peut-on)\b"
-    r"(?: (?:i|we|to|ich|wir|man))?\b.{0,20}\b(?:evict|disrupt)\b"
-    r"|\b(?:can|could|may|how many|wie viele)\b.{0,60}\b(?:evicted|disrupted)\b|\bdisruptions? (?:\w+ )?allowed\b"
-    r"|\ballowed disruptions?\b|\bhow many disruptions?\b"
+    r"\b(?:(?:can|could|may) (?:i|we|one)|(?:safe|ok|allowed) to|(?:kann|konnen|darf) (?:ich|wir|man)|puedo|podemos"
+    r"|puis-je|peut-on)\b.{0,60}\b(?:evict|disrupt|verdrangen|desalojar|expulsar|evincer|expulser)\b"
+    r"|\b(?:can|could|may|how many|wie viele)\b.{0,60}\b(?:evicted|disrupted)\b"
+    r"|\bhow many (?:\w+ )?disruptions?\b"
 )
 _RESTARTED: Final = ("Deployment", "StatefulSet", "DaemonSet", "Pod")
 _NONE_OF_ONE: Final = (0, "0%", "25%")

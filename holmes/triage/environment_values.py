@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 _NAME: Final = expression(r"(?<![\w.-])[A-Z][A-Z0-9_]{3,}(?![\w.-])")
-_VALUE: Final = expression(r"\b(?:value|wert|valor|valeur|set to|gesetzt|what is|what's|was ist|env var(?:iable)?)\b")
+_VALUE: Final = expression(r"\b(?:value|wert|valor|valeur|set to|gesetzt|env|(?:env )?var(?:iable)?)\b")
+_WHAT: Final = expression(r"\b(?:what is|what's|was ist|que es|quel est)\b")
 _MOST_TOLD: Final = 4
 
 
@@ -34,8 +35,10 @@ def asks_environment(question: Question, subject: Subject) -> bool:
     names = _NAME.findall(question.written)
     runs = all(any(each.kind in (*WORKLOADS, "Pod") for each in named.objects) for named in subject.named)
     other = question.complains or question.asks("why", "logs", "changes", "when", "trouble", "count", "history", "uses")
-    plain = "_" in "".join(names) or bool(subject.named)
-    return len(names) == 1 and plain and runs and not other and _VALUE.search(question.text) is not None
+    if len(names) != 1 or not runs or other:
+        return False
+    valued, joined = _VALUE.search(question.text) is not None, "_" in names[0]
+    return (valued and (joined or bool(subject.named))) or (joined and _WHAT.search(question.text) is not None)
 
 
 def environment(asked: Asked) -> FirstLook:
@@ -56,7 +59,8 @@ def environment(asked: Asked) -> FirstLook:
     hidden = any("envFrom" in one for each in found for one in children(pod_spec(each), "containers"))
     more = ", but containers take further variables from whole ConfigMaps or Secrets" if hidden else ""
     text_of = f"No container has the variable `{name}` in its own spec{more}."
-    return fact(asked, text_of, None, "inconclusive" if hidden or not named else "answered")
+    sure = bool(named) and not hidden and _VALUE.search(asked.question.text) is not None
+    return fact(asked, text_of, None, "answered" if sure else "inconclusive")
 
 
 def _values(state: ClusterState, each: ClusterObject, name: str) -> Iterator[tuple[str, str]]:

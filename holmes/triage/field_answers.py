@@ -129,7 +129,9 @@ def _columns(question: Question, each: ClusterObject) -> Iterator[str]:
     for at in range(len(question.words)):
         for length in range(min(_LONGEST, len(question.words) - at), 0, -1):
             for name in vocabulary().columns.get(question.words[at : at + length], ()):
-                plain = name not in _OTHERWISE or (name == "version" and each.kind == "Node")
+                plain = name not in _OTHERWISE or (
+                    name == "version" and each.kind == "Node" and not question.found_word
+                )
                 if plain and (has_cell(each.kind, name) or has_cell(kind, name)):
                     yield name
 

@@ -185,7 +185,8 @@ def _resource_kinds(asked: Asked) -> tuple[str, ...]:
     if not found and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
     inside = ["Pod"] if question.asks("exec", "port_forward") else []
-    inside += [each.kind for each in asked.subject.objects if each.kind in _READ]  # "can web read db-password"
+    plain = {"get", "list", "watch", "update", "patch", "delete"}.issuperset(_verbs(asked))
+    inside += [each.kind for each in asked.subject.objects if plain and each.kind in _READ]  # "may web read db-auth"
     return tuple(dict.fromkeys(after or [each.name for each in found] or inside))
 
 

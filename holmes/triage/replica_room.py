@@ -75,7 +75,8 @@ _KNOWN: Final = frozenset({
     "repliques", "replikas", "resources", "right", "room", "run", "scale", "scaled", "scaling", "scheduled", "si",
     "skaliere", "skalieren", "space", "speicher", "start", "starten", "still", "than", "the", "their", "there", "they",
     "tiennent", "to", "todavia", "today", "up", "us", "viele", "von", "we", "weitere", "wenn", "wie", "will", "wir",
-    "without", "would", "y", "yet", "es", "gibt", "ist", "hinein", "hin", "ins", "im", "problems", "there's", "and",
+    "without", "would", "wurde", "wurden", "y", "yet",
+    "es", "gibt", "ist", "hinein", "hin", "ins", "im", "problems", "there's", "and",
 })  # fmt: skip
 """The words of a question for the room for a workload. Any other word can change the answer."""
 _FEWER: Final = frozenset(
@@ -274,6 +275,8 @@ def _others(state: ClusterState, workload: ClusterObject, pod: ClusterObject) ->
     spread = (each for each in children(spec, "topologySpreadConstraints"))
     if any(text(each, "whenUnsatisfiable") != "ScheduleAnyway" for each in spread):
         yield "its pods have rules about their spread, which were not examined"
+    if not any(requested(pod, one) for one in ("cpu", "memory")):
+        yield "its pods request no cpu or memory"
     if next(host_ports(spec), None) is not None:
         yield "its pods use ports of their node"
     if any("persistentVolumeClaim" in each for each in children(spec, "volumes")) and workload.kind == "Deployment":

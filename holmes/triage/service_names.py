@@ -33,7 +33,7 @@ _NAME_INSIDE: Final = expression(
     rf"\b(?:url|dns|dns[- ]names?|host ?names?|internal (?:address|name|url)|nombre dns|nom dns)\b.{{0,60}}\b{_INSIDE}"
     rf"|\b(?:how|wie|como|comment) .{{0,40}}\b(?:reach|connect to|call|access|erreiche|acced\w+|joindre)\b"
     rf".{{0,60}}\bfrom {_INSIDE}"
-    rf"|\b(?:wie) erreiche .{{0,60}}\baus {_INSIDE}"
+    rf"|\b(?:wie) erreiche .{{0,60}}\baus (?:einem |dem )?{_INSIDE}"
     r"|^(?:what(?:'s| is) the |what is )?(?:cluster |internal )?dns[- ]name (?:of|for)\b"
     r"|\b(?:dns-name|nombre dns|nom dns) (?:von|de|du)\b"
 )
@@ -41,7 +41,7 @@ _ON_PORT: Final = expression(
     r"^\W*(?:what|who|which (?:service|workload|pod)s?|was|wer|que|quien|qu'est-ce qui|qui)"
     r"(?:'s| is| are| runs?| listens?| listening| lauft| lauscht| hort| escucha| ecoute| hay| has| is listening)+"
     r" (?:on |at |auf |en |sur |behind )?(?:the )?(?P<node>node ?port|node-port|nodeport)?"
-    r"(?:port|puerto)? ?(?P<port>\d{2,5})\W*$"
+    r"(?:(?<=port)|port|puerto) ?(?P<port>\d{2,5})\W*$"
 )
 _MOST_NAMED: Final = 6
 
@@ -49,8 +49,10 @@ _MOST_NAMED: Final = 6
 def asks_service_name(question: Question, subject: Subject) -> bool:
     """Return whether a question asks by which name pods of the cluster reach a named Service."""
     served = bool(subject.named) and all(any(each.kind == "Service" for each in one.objects) for one in subject.named)
-    other = question.complains or question.asks("why", "trouble", "logs", "count", "when", "permission")
-    return served and not other and _NAME_INSIDE.search(subject.without_names(question.text)) is not None
+    plain = subject.without_names(question.text)
+    complains = question.complains and _NAME_INSIDE.match(plain.strip()) is None  # "url to reach web from inside"
+    other = complains or question.asks("why", "trouble", "logs", "count", "when", "permission")
+    return served and not other and _NAME_INSIDE.search(plain) is not None
 
 
 def service_name(asked: Asked) -> FirstLook:
