@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.kubernetes.fields import duration, moment, text, texts, written
+from holmes.kubernetes.fields import children, duration, moment, text, texts, written
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.facts import fact, table_of
+from holmes.triage.filters import pod_spec
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted, some_of
 from holmes.triage.points import length_expression, seconds_of
@@ -39,8 +41,8 @@ _ISSUED_BY: Final = expression(
     r"|\bvon .{1,60} (?:ausgestellt|signiert)"
 )
 _VALID: Final = expression(r"\b(?:valid|gultige?[rsn]?|valid[oa]s?|vigentes?|valides?)\b")
-_SEPARATED: Final = expression(r"\b(?:lauft|laeuft|laufen)\b.{1,80}\b(?:ab|aus)\W*$")
-"""The German verbs for "expire", whose parts are apart: "wann läuft shop-tls ab"."""
+_SEPARATED: Final = expression(r"\b(?:lauft|laeuft|laufen)\b.{1,80}\b(?:ab|aus)\W*$|\brun(?:s|ning)? out\W*$")
+"""Verbs for "expire" in parts, which can be apart: "wann läuft shop-tls ab"."""
 _LEFT: Final = expression(
     r"\b(?:days?|weeks?|time|tage|wochen|dias|semanas|jours|semaines)\b.{0,20}\b(?:left|remaining|ubrig|verbleib\w*"
     r"|quedan|restan|restantes?|restants?)\b|\bremaining days\b"
@@ -89,6 +91,8 @@ def asks_certificates(question: Question, subject: Subject) -> bool:
         kinds = {each.kind for each in subject.objects}
         if (kinds == {"Ingress"} and _KIND not in question.kinds) or (topic == "valid" and _others(question, subject)):
             return False  # "is the ingress valid", "is it valid until June"
+        if _KIND in question.kinds and kinds <= {*WORKLOADS, "Pod", "Service", "ServiceAccount", *_HOLDERS}:
+            return True  # "is the certificate of web valid"
         return kinds <= _HOLDERS or (topic == "issuer" and kinds <= _ISSUERS)  # "which issuer signs shop-tls"
     plain = question.labels == () and not subject.missing and not subject.excluded
     plain = plain and not ((topic == "valid" or _EXPIRED.search(question.text)) and _WITHIN.search(question.text))
@@ -153,6 +157,8 @@ def _is_of(each: ClusterObject, one: ClusterObject) -> bool:
         return True
     names = {text(entry, "secretName") for entry in one.children("spec", "tls")} if one.kind == "Ingress" else set()
     names |= {one.name} if one.kind == "Secret" else set()
+    if one.kind in WORKLOADS:
+        names |= {text(volume, "secret", "secretName") for volume in children(pod_spec(one), "volumes")}
     return one.namespace == each.namespace and each.text("spec", "secretName") in names
 
 
@@ -176,7 +182,7 @@ def _expiry(asked: Asked, each: ClusterObject) -> str:
 def _validity(asked: Asked, each: ClusterObject) -> str:
     start, end = moment(each.text("status", "notBefore")) or 0.0, _ends(each)
     ready = each.condition("Ready")
-    state = "" if text(ready, "status") != "False" else f", but its condition Ready is False ({text(ready, 'reason')})"
+    state = "" if text(ready, "status") != "False" else f", and its condition Ready is False ({text(ready, 'reason')})"
     if not end:
         return f"{each.ref} has no known expiry{state}"
     if end <= asked.state.now:

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 _NAME: Final = expression(r"(?<![\w.-])[A-Z][A-Z0-9_]{3,}(?![\w.-])")
 _VALUE: Final = expression(r"\b(?:value|wert|valor|valeur|set to|gesetzt|env|(?:env )?var(?:iable)?)\b")
 _WHAT: Final = expression(r"\b(?:what is|what's|was ist|que es|quel est)\b")
+_OTHERWISE: Final = expression(
+    r"\b(?:should|must|soll\w*|muss\w*|deberia|debe|devrait|doit|before|previous\w*|had|was|were|hatte|vorher|fruher"
+    r"|antes|tenia|avant|avait|default|after|if)\b"
+)
+"""Words of questions for a value that the variable does not have now."""
 _MOST_TOLD: Final = 4
 
 
@@ -35,7 +40,7 @@ def asks_environment(question: Question, subject: Subject) -> bool:
     names = _NAME.findall(question.written)
     runs = all(any(each.kind in (*WORKLOADS, "Pod") for each in named.objects) for named in subject.named)
     other = question.complains or question.asks("why", "logs", "changes", "when", "trouble", "count", "history", "uses")
-    if len(names) != 1 or not runs or other:
+    if len(names) != 1 or not runs or other or _OTHERWISE.search(question.text) is not None:
         return False
     valued, joined = _VALUE.search(question.text) is not None, "_" in names[0]
     return (valued and (joined or bool(subject.named))) or (joined and _WHAT.search(question.text) is not None)

@@ -104,7 +104,8 @@ def asks_replica_room(question: Question, subject: Subject) -> bool:
     totals = scales is None or scales["verb"].startswith(("s", "hoch", "esc")) or _MORE.search(plain) is not None
     if fits:
         return sized or bool(many) or (question.asks("replicas") and _BARE.search(plain) is not None)
-    return scales is not None and totals and (sized or bool(many and question.asks("replicas")))
+    counted_pods = question.asks("replicas") or "Pod" in question.kinds
+    return scales is not None and ((totals and sized) or bool(many and counted_pods))
 
 
 def _workloads(subject: Subject) -> list[ClusterObject]:
