@@ -96,7 +96,8 @@ def asks_certificates(question: Question, subject: Subject) -> bool:
         return kinds <= _HOLDERS or (topic == "issuer" and kinds <= _ISSUERS)  # "which issuer signs shop-tls"
     plain = question.labels == () and not subject.missing and not subject.excluded
     plain = plain and not ((topic == "valid" or _EXPIRED.search(question.text)) and _WITHIN.search(question.text))
-    return plain and topic != "issuer" and _KIND in question.kinds and not _others(question, subject)
+    about = _KIND in question.kinds or "certificate" in question.symptoms
+    return plain and topic != "issuer" and about and not _others(question, subject)
 
 
 def _topic(question: Question, subject: Subject) -> Topic:
@@ -124,10 +125,11 @@ def _others(question: Question, subject: Subject) -> list[str]:
 
 def certificates(asked: Asked) -> FirstLook:
     """Return the expiry, the validity or the issuer of the certificates that the question is about."""
-    gaps = unread(asked.state, (_KIND,), asked.subject.namespaces)
-    if gaps:
-        return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
-    topic, every = _topic(asked.question, asked.subject), asked.state.of(_KIND)
+    gaps, every = unread(asked.state, (_KIND,), asked.subject.namespaces), asked.state.of(_KIND)
+    topic = _topic(asked.question, asked.subject)
+    if gaps or not every:
+        none = "No Certificate object was found, so it is not known when certificates expire."
+        return fact(asked, f"{', '.join(gaps)} could not be read completely." if gaps else none, None, "inconclusive")
     if topic == "issued by":
         return _issued_by(asked, every)
     if not asked.subject.objects:

@@ -92,11 +92,13 @@ _MOST_TOLD: Final = 4
 
 def asks_replica_room(question: Question, subject: Subject) -> bool:
     """Return whether a question asks if more pods of one workload fit, or how many do."""
-    if len(_workloads(subject)) != 1 or question.asks("why", "logs", "when", "how_to") or question.period is not None:
-        return False
-    if not _FEWER.isdisjoint(question.words):
+    if question.asks("why", "logs", "when", "how_to") or question.period is not None:
         return False
     plain = subject.without_names(question.text)
+    if not subject.objects and _FITS.search(plain) and _MORE.search(plain):
+        return "Pod" in question.kinds or question.asks("replicas") or " another " in plain
+    if len(_workloads(subject)) != 1 or not _FEWER.isdisjoint(question.words):
+        return False
     fits = _FITS.search(plain) is not None
     sized = any(one.search(plain) for one in (_MORE, _TOTAL, _NTH))
     many = question.asks("count") and _HOW_MANY.search(plain) is not None
@@ -114,6 +116,9 @@ def _workloads(subject: Subject) -> list[ClusterObject]:
 
 def replica_room(asked: Asked) -> FirstLook:
     """Answer whether the pods fit, or how many do, with what limits them."""
+    if not asked.subject.objects:
+        text_of = "Not known how many more pods fit: name the Deployment or the StatefulSet that they belong to."
+        return fact(asked, text_of, None, "inconclusive")
     workload, plain = _workloads(asked.subject)[0], asked.subject.without_names(asked.question.text)
     more, total = _MORE.search(plain), _NTH.search(plain) or _TOTAL.search(plain)
     sized = more if more is not None else total

@@ -17,6 +17,7 @@ from holmes.triage.log_values import statistic_of
 from holmes.triage.markdown import counted, some_of
 from holmes.triage.pods_asked import filtered, not_applied, without_excluded
 from holmes.triage.vocabulary import beginnings
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 STORED: Final = ("PersistentVolumeClaim", "PersistentVolume")
 _MOST_NAMES: Final = 4
+_USED: Final = expression(
+    r"\b(?:used|occupied|taken|full|belegt|voll|verbraucht|genutzt|ocupad[oa]s?|usad[oa]s?|llen[oa]s?|utilisee?s?|occupee?s?)\b"
+)
+"""A question for how full volumes are, which their objects do not tell."""
 
 
 def storage(asked: Asked, extreme: str) -> FirstLook:
@@ -36,7 +41,7 @@ def storage(asked: Asked, extreme: str) -> FirstLook:
     runs = [each for each in asked.subject.objects if each.kind in (*WORKLOADS, "Pod")]
     if not runs:
         return _sizes(asked, found, extreme)
-    if beginnings("left over").search(asked.question.spoken):
+    if beginnings("left over").search(asked.question.spoken) or _USED.search(asked.question.text):
         return fact(asked, f"How full the volumes {place_of(asked)} are was not read.", None, "inconclusive")
     pods = [pod for each in runs for pod in ((each,) if each.kind == "Pod" else asked.state.pods_of(each))]
     found = found or list(dict.fromkeys(claim for pod in pods for claim in _claims_of(asked.state, pod)))
