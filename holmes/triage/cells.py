@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     Cell: TypeAlias = Callable[[ClusterState, ClusterObject], str]
 
 _LONGEST_USUAL: Final = 3
-OPTIONAL: Final = frozenset({"taints", "labels", "selector", "tls", "owner", "time zone"})
+OPTIONAL: Final = frozenset({"taints", "zone", "labels", "selector", "tls", "owner", "time zone"})
 """Columns of what not every object has: "Nodes with taints" are those that have some."""
 _OWNERS: Final = frozenset({"owner", "owners", "team", "contact", "maintainer", "squad", "oncall"})
 """The last parts of the keys of labels and annotations that name who is responsible."""
 _ROLE: Final = "node-role.kubernetes.io/"
+_OLD_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 
 
 def has_cell(kind: str, column: str) -> bool:
@@ -104,6 +105,10 @@ def _addresses(_state: ClusterState, each: ClusterObject) -> str:
 
 def _roles(_state: ClusterState, each: ClusterObject) -> str:
     return ", ".join(key.removeprefix(_ROLE) for key in each.labels if key.startswith(_ROLE))
+
+
+def _zone(_state: ClusterState, each: ClusterObject) -> str:
+    return each.labels.get("topology.kubernetes.io/zone") or each.labels.get(_OLD_ZONE, "")
 
 
 def _taints(_state: ClusterState, each: ClusterObject) -> str:
@@ -197,6 +202,7 @@ _CELLS: Final[Mapping[tuple[str, str], Cell]] = {
     ("Node", "runtime"): _of("status", "nodeInfo", "containerRuntimeVersion"),
     ("Node", "os"): _of("status", "nodeInfo", "osImage"),
     ("Node", "kernel"): _of("status", "nodeInfo", "kernelVersion"),
+    ("Node", "zone"): _zone,
     ("Node", "address"): _addresses,
     ("Node", "roles"): _roles,
     ("Node", "taints"): _taints,

@@ -57,6 +57,9 @@ _CONTENT: Final = expression(
 
 def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
     """Return the named objects with pods, or all workloads in the scope of the question."""
+    if asked.subject.named and all(each.kind == "Node" for each in asked.subject.objects):
+        nodes = {each.name for each in asked.subject.objects}
+        return tuple(pod for pod in asked.state.of("Pod") if pod.text("spec", "nodeName") in nodes)
     if asked.subject.named:
         return tuple(each for each in asked.subject.objects if each.kind in (*WORKLOAD_KINDS, "Pod"))
     kinds = [kind for kind in asked.question.kinds if kind in (*WORKLOAD_KINDS, "Pod")] or list(WORKLOAD_KINDS)

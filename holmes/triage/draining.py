@@ -38,6 +38,12 @@ _LEAVE: Final = expression(
     rf"|^(?:puedo|podemos|debo|debemos|deberia) {_RESTART}\b"
     rf"|^(?:puis-je|peut-on|dois-je|faut-il|est-ce que je peux) {_RESTART}\b"
 )
+_DISRUPT: Final = expression(
+    r"\b(?:(?:can|could|may) (?:i|we|one)|(?:safe|ok|allowed) to|(?:kann|konnen|darf) (?:ich|wir|man)|puedo|podemos"
+    r"|puis-je|peut-on)\b.{0,60}\b(?:evict|disrupt|verdrangen|desalojar|expulsar|evincer|expulser)\b"
+    r"|\b(?:can|could|may|how many|wie viele)\b.{0,60}\b(?:evicted|disrupted)\b"
+    r"|\bhow many (?:\w+ )?disruptions?\b"
+)
 _RESTARTED: Final = ("Deployment", "StatefulSet", "DaemonSet", "Pod")
 _NONE_OF_ONE: Final = (0, "0%", "25%")
 """Values of `maxUnavailable` that allow no missing pod if there is only one: the API server rounds down."""
@@ -131,6 +137,41 @@ def _replaced(each: ClusterObject, pods: int, kept: str, *, claimed: bool) -> st
     return f"A restart of {each.ref} replaces its {number}{kept}"
 
 
+def asks_disruption(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks if pods of named workloads may be evicted, which their budgets decide."""
+    run = any(each.kind in (*_RESTARTED, "PodDisruptionBudget") for each in subject.objects)
+    other = question.asks("why", "trouble", "logs", "when", "how_to") or "ServiceAccount" in question.kinds
+    return run and len(subject.named) == 1 and not other and _DISRUPT.search(question.text) is not None
+
+
+def disruption(asked: Asked) -> FirstLook:
+    """Return how many disruptions the PodDisruptionBudgets of the named workloads allow now."""
+    state, named = asked.state, asked.subject.objects
+    gaps = unread(state, ("Pod", "PodDisruptionBudget"), asked.subject.namespaces)
+    if gaps:
+        return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
+    pods = [pod for each in named if each.kind in _RESTARTED for pod in state.pods_of(each) or (each,)]
+    budgets = [
+        each for each in state.of("PodDisruptionBudget")
+        if each in named or any(_selects(each, pod) for pod in pods)
+    ]  # fmt: skip
+    if not budgets:
+        return fact(asked, f"No PodDisruptionBudget limits the eviction of the pods of {named[0].ref}.")
+    allowed = [(str(each.ref), each.at("status", "disruptionsAllowed")) for each in budgets]
+    known = {name: number for name, number in allowed if isinstance(number, int)}
+    if len(known) < len(allowed):
+        return fact(asked, f"How many disruptions {allowed[0][0]} allows is not known.", None, "inconclusive")
+    told = "; ".join(f"{name} allows {counted(number, 'disruption')} now" for name, number in known.items())
+    leave = "" if asked.question.asks("count") else "Yes: " if all(known.values()) else "No: "
+    return fact(asked, f"{leave}{told}.")
+
+
+def _selects(budget: ClusterObject, pod: ClusterObject) -> bool:
+    selector = budget.at("spec", "selector")
+    same = pod.namespace == budget.namespace
+    return same and isinstance(selector, dict) and matches_selector(selector, pod.labels)
+
+
 def _outages(state: ClusterState, evicted: list[ClusterObject]) -> Iterator[ClusterObject]:
     """Yield the workloads none of whose running pods are elsewhere."""
     there = {each.ref for each in evicted}
@@ -143,14 +184,7 @@ def _outages(state: ClusterState, evicted: list[ClusterObject]) -> Iterator[Clus
 def _limits(state: ClusterState, evicted: list[ClusterObject]) -> Iterator[str]:
     """Yield the PodDisruptionBudgets that allow fewer disruptions than the drain makes, or have no status yet."""
     for budget in state.of("PodDisruptionBudget"):
-        selector = budget.at("spec", "selector")
-        pods = [
-            str(pod.ref)
-            for pod in evicted
-            if pod.namespace == budget.namespace
-            and isinstance(selector, dict)
-            and matches_selector(selector, pod.labels)
-        ]
+        pods = [str(pod.ref) for pod in evicted if _selects(budget, pod)]
         allowed = budget.at("status", "disruptionsAllowed")
         if pods and not isinstance(allowed, int):
             yield f"it is not known how many disruptions {budget.ref} allows"

@@ -37,6 +37,7 @@ _JUDGING: Final = (
 _ASKING: Final = word_list("interrogatives") | word_list("asking") | word_list("requests")
 _STATING: Final = word_list("yes or no") | word_list("modals")
 _OF: Final = word_list("of")
+_ON: Final = word_list("locating")
 _DETERMINERS: Final = word_list("determiners")
 _PROBES: Final = frozenset({"liveness", "readiness", "startup"})
 _LONGEST: Final = 4
@@ -47,11 +48,13 @@ _LEAST_PARTS: Final = 2
 def asks_field(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for a field of named objects, by a column of lists or by the field's own name."""
     states = not question.words or question.words[0] in _STATING
-    other = question.complains or question.comparisons or question.asks(*_JUDGING)
+    nodes = bool(subject.objects) and all(each.kind == "Node" for each in subject.objects)
+    judging = [each for each in _JUDGING if each != "images" or not nodes]  # "kubelet version", "os image"
+    other = question.complains or question.comparisons or question.asks(*judging)
     if not subject.named or states or other:
         return False
     led = _words_before_names(question, subject)
-    belongs = bool(led) and led[-1] in _OF  # "reclaim policy of the volume data"
+    belongs = bool(led) and led[-1] in (_OF | _ON if nodes else _OF)  # "reclaim policy of the volume data"
     opens = question.words[0] in _ASKING or question.asks("list") or not _ASKING.isdisjoint(question.words[:2])
     return (opens or belongs) and bool(_rows(question, subject.objects))
 
@@ -111,6 +114,8 @@ def _words_before_names(question: Question, subject: Subject) -> tuple[str, ...]
 def _rows(question: Question, objects: tuple[ClusterObject, ...]) -> list[tuple[ClusterObject, str, str]]:
     """Return the object, the title and the value of each field. The value of a column is empty, see `cell_of`."""
     columns = [(each, title, "") for each in objects for title in dict.fromkeys(_columns(question, each))]
+    if any(title != "version" for _, title, _ in columns):  # "container runtime version"
+        columns = [one for one in columns if one[1] != "version"]
     return columns or [
         (each, path, shown(value))
         for each in objects
@@ -125,7 +130,10 @@ def _columns(question: Question, each: ClusterObject) -> Iterator[str]:
         for length in range(min(_LONGEST, len(question.words) - at), 0, -1):
             phrase = question.words[at : at + length]
             for name in vocabulary().columns.get(phrase, ()) if phrase != (each.name,) else ():
-                if name not in _OTHERWISE and (has_cell(each.kind, name) or has_cell(kind, name)):
+                plain = name not in _OTHERWISE or (
+                    name == "version" and each.kind == "Node" and not question.found_word
+                )
+                if plain and (has_cell(each.kind, name) or has_cell(kind, name)):
                     yield name
 
 

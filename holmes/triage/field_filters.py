@@ -29,6 +29,7 @@ _NOT_FIELDS: Final = frozenset({"annotation", "label", "memory", "cpu"})
 _WORDS: Final[tuple[PartSense, ...]] = ("word", "aside", "value", "symptom")
 _NOBODY: Final = word_list("nobody")
 _TYPES: Final = word_list("typed")
+_TAINTED: Final = frozenset({"tainted", "getaintet", "tainteado", "tainteados"})
 _MOST_WORDS: Final = 3
 _KEYED: Final = expression(
     r"\b(?:keys?|schlussel|claves?|cles?)\s+(?:called |named |namens |llamada |nommee )?[`'\"]?([a-z0-9_.-]*[a-z0-9_])"
@@ -38,6 +39,10 @@ _KEYED: Final = expression(
 def field_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     """Yield the filters for the fields that objects must have or lack, after words such as "with" and "without"."""
     words = asked.question.words
+    tainted = next((at for at, word in enumerate(words) if word in _TAINTED), None) if kinds == ("Node",) else None
+    if tainted is not None:
+        yield _filter(asked, "taint", "taints", tainted)
+        _take(asked, tainted, tainted + 1)
     for index, word in enumerate(words[:-1]):
         if word not in _HAVING:
             continue

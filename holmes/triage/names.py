@@ -33,7 +33,7 @@ _ORDER: Final = (
 )  # fmt: skip
 """The kinds that a name without a kind most likely means, the most likely kind first."""
 _UNNAMED: Final = frozenset({"EndpointSlice", "Lease", "Namespace", "CustomResourceDefinition", "ClusterRole",
-    "ClusterRoleBinding", "PriorityClass", "APIService"})  # fmt: skip
+    "ClusterRoleBinding", "PriorityClass", "APIService", "NodeMetrics", "PodMetrics"})  # fmt: skip
 """Kinds that only a question with the kind means."""
 _STORED: Final = frozenset({"Secret", "ConfigMap"})
 _NAME_LABELS: Final = ("app", "app.kubernetes.io/name", "app.kubernetes.io/instance", "k8s-app", "component",

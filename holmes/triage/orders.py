@@ -167,7 +167,9 @@ def _reveals(asked: Asked) -> bool:
     question = asked.question
     secrets = [each for each in asked.subject.objects if each.kind == "Secret"]
     values = _asks_value(question) or (question.asks("value_of") and ("Secret" in question.kinds or secrets))
-    keyed = any(key.lower() in question.words for each in secrets for key in keys_used(asked.state, each))
+    kinds = {at for each in question.found if each.sense == "kind" for at in range(each.first, each.last + 1)}
+    words = {word for at, word in enumerate(question.words) if at not in kinds}  # "who may read the secret s3"
+    keyed = any(key.lower() in words for each in secrets for key in keys_used(asked.state, each))
     shown = (
         bool(secrets)
         and (keyed or beginnings("decoding").search(question.spoken))

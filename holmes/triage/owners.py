@@ -109,7 +109,7 @@ def _is_name(question: Question, place: Sighting, names: Names) -> bool:
     """Return whether a word of the vocabulary is a name here: a noun, or a workload of the cluster: "label ok?"."""
     word = question.words[place.first]
     runs = any(each.kind in WORKLOADS for each in names.named(word))
-    if not (runs or word in _NOUNS):
+    if not (runs or word in _NOUNS) or "." in place.name:
         return False
     return _is_free(question, place, names) or (
         runs and (_leads(question, place) or _is_listed(question, place, names))

@@ -65,6 +65,7 @@ _SORTS: Final = (
 )
 _SUBRESOURCES: Final = ("/exec", "/portforward", "/eviction")
 _ROLES: Final = ("Role", "ClusterRole")
+_READ: Final = ("ConfigMap", "Secret")
 _NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *_ROLES})
 _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace shop`"
 
@@ -184,6 +185,8 @@ def _resource_kinds(asked: Asked) -> tuple[str, ...]:
     if not found and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
     inside = ["Pod"] if question.asks("exec", "port_forward") else []
+    plain = {"get", "list", "watch", "update", "patch", "delete"}.issuperset(_verbs(asked))
+    inside += [each.kind for each in asked.subject.objects if plain and each.kind in _READ]  # "may web read db-auth"
     return tuple(dict.fromkeys(after or [each.name for each in found] or inside))
 
 
@@ -191,10 +194,17 @@ def _of_account(asked: Asked, account: ClusterObject, verbs: tuple[str, ...], ki
     if not verbs or not kinds:
         return _all(asked, account)
     # "Can ci from namespace build delete pods in namespace prod": the first one only tells which account is meant.
-    spaces = [each for each in asked.subject.namespaces if each != account.namespace] or [account.namespace]
+    spaces = [each for each in asked.subject.namespaces if each != account.namespace]
+    spaces = spaces or _spaces_of(asked, kinds) or [account.namespace]
     looks = [_may(asked, account, verb, kind, space) for space in spaces for kind in kinds for verb in verbs]
     looks.sort(key=lambda look: not look.summary.startswith("No"))
     return replace(looks[0], summary=" ".join(look.summary for look in looks[:MOST_RULES]))
+
+
+def _spaces_of(asked: Asked, kinds: tuple[str, ...]) -> list[str]:
+    """Return the namespaces of the named ConfigMaps and Secrets that the request is about."""
+    found = (each for each in asked.subject.objects if each.kind in kinds and each.kind in _READ)
+    return list(dict.fromkeys(each.namespace for each in found))
 
 
 def _principals(asked: Asked, *, excluded: bool = False) -> list[str]:
@@ -316,7 +326,8 @@ def _bound_role(binding: ClusterObject) -> str:
 
 def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
     """Answer who may do something, or whether a named user or group may. All of `verbs` must be allowed."""
-    spaces = asked.subject.namespaces or tuple(each.name for each in asked.state.of("Namespace")) or ("",)
+    spaces = asked.subject.namespaces or tuple(_spaces_of(asked, (kind,)))
+    spaces = spaces or tuple(each.name for each in asked.state.of("Namespace")) or ("",)
     every = [set(_granted(asked, verb, kind, spaces)) for verb in verbs]
     if not _SCALING.isdisjoint(asked.question.words):  # also by an update, and through the subresource alone
         requests = ((verb, part) for verb in ("patch", "update") for part in ("", "/scale"))

@@ -31,6 +31,7 @@ from holmes.triage.log_errors import asks_error_lines
 from holmes.triage.log_lines import asks_previous
 from holmes.triage.log_values import STATISTICS
 from holmes.triage.moments import asks_time, moments
+from holmes.triage.narrow_facts import asks_narrow_fact, narrow_fact
 from holmes.triage.node_room import asks_room, room
 from holmes.triage.orders import asks_how_to_change, how_to_change
 from holmes.triage.permissions import asks_permission, permission
@@ -110,8 +111,8 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
         or (plan.answer == log_answer and asks_previous(question))
         or (plan.answer == happenings.changes and happenings.changed_before(question))
         or (plan.answer == happenings.changes and (happenings.acts(question, subject) or _asks_if_changed(question)))
-        or plan.answer
-        in (inventory.restarts_of, details.ages, field_answer, condition, exposure, restart, event_count, reach)
+        or plan.answer in (inventory.restarts_of, details.ages, field_answer, condition, exposure, restart, event_count)
+        or plan.answer in (drain, narrow_fact, reach)
         or dependencies.asks_impact(question, subject)
         or (asks_if_has(question, subject) and asks_to_confirm(folded(question.written)))
         or _asks_whose(question, subject)
@@ -168,11 +169,13 @@ def _asks_amount(question: Question, subject: Subject) -> bool:
     stored = {"PersistentVolumeClaim", "PersistentVolume"}
     sized = extreme and stored & set(question.kinds)
     sized = sized or ("disk" in question.symptoms and stored & {each.kind for each in subject.objects})
+    disks = "disk" in question.symptoms and any(each.kind in (*WORKLOADS, "Pod") for each in subject.objects)
+    disks = disks and question.asks("count") and not question.asks("logs", "why")  # "how much disk does db have"
     bounds = any(beginnings(each).search(question.spoken) for each in ("request words", "limit words"))
     measured = any(beginnings(each).search(question.spoken) for each in ("memory", "cpu"))
-    return bool(question.asks("resources") or sized or (extreme and bounds and measured)) and not lacks_something(
-        question
-    )
+    return bool(
+        question.asks("resources") or sized or disks or (extreme and bounds and measured)
+    ) and not lacks_something(question)
 
 
 def _asks_amount_calmly(question: Question, subject: Subject) -> bool:
@@ -320,6 +323,7 @@ _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
     Plan(fits=asks_drain, answer=drain, takes=_ALL),
     Plan(fits=asks_restart, answer=restart, takes=_ALL),
+    Plan(fits=asks_narrow_fact, answer=narrow_fact, takes=_ALL),
     Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL),
     Plan(fits=asks_error_lines, answer=log_answer, takes=_OF_LINES),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),

@@ -28,7 +28,7 @@ def holder_of(subject: JsonObject) -> str:
 def of_role(asked: Asked, role: ClusterObject) -> FirstLook:
     """List the rules of a role, and who has it."""
     rules = [
-        (f"{', '.join(texts(rule, 'verbs'))}", f"{', '.join(texts(rule, 'resources'))}")
+        (f"{', '.join(texts(rule, 'verbs'))}", rule_told(rule).removeprefix(f"{', '.join(texts(rule, 'verbs'))} "))
         for rule in role.children("rules")
     ]
     told = "; ".join(f"{verbs} {resources}" for verbs, resources in rules[:MOST_RULES]) or "nothing"
@@ -92,5 +92,9 @@ def of_principal(asked: Asked, name: str) -> FirstLook:
 
 
 def rule_told(rule: JsonObject) -> str:
-    """Return the verbs and the resources of a rule."""
-    return f"{', '.join(texts(rule, 'verbs'))} {', '.join(texts(rule, 'resources'))}"
+    """Return the verbs and the resources of a rule, with the groups of "*" and the only names that it allows."""
+    resources, groups = texts(rule, "resources"), [each for each in texts(rule, "apiGroups") if each]
+    of_groups = f" of {', '.join(groups)}" if "*" in resources and groups and "*" not in groups else ""
+    names = texts(rule, "resourceNames")
+    only = f" named {', '.join(names)}" if names else ""
+    return f"{', '.join(texts(rule, 'verbs'))} {', '.join(resources)}{of_groups}{only}"

@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.resources import amount, written_amount
+from holmes.kubernetes.fields import text
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.connections import connections
 from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.grouped_amounts import exact, grouping_of
@@ -14,22 +16,44 @@ from holmes.triage.inventory import number_or_list
 from holmes.triage.log_values import statistic_of
 from holmes.triage.markdown import counted, some_of
 from holmes.triage.pods_asked import filtered, not_applied, without_excluded
+from holmes.triage.vocabulary import beginnings
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
 
 STORED: Final = ("PersistentVolumeClaim", "PersistentVolume")
 _MOST_NAMES: Final = 4
+_USED: Final = expression(
+    r"\b(?:used|occupied|taken|full|belegt|voll|verbraucht|genutzt|ocupad[oa]s?|usad[oa]s?|llen[oa]s?|utilisee?s?|occupee?s?)\b"
+)
+"""A question for how full volumes are, which their objects do not tell."""
 
 
 def storage(asked: Asked, extreme: str) -> FirstLook:
     """Return the sizes of claims and volumes, and their sum."""
-    kind = next((each for each in asked.question.kinds if each in STORED), "PersistentVolumeClaim")
     found = [each for each in asked.subject.objects if each.kind in STORED]
+    runs = [each for each in asked.subject.objects if each.kind in (*WORKLOADS, "Pod")]
+    if not runs:
+        return _sizes(asked, found, extreme)
+    if beginnings("left over").search(asked.question.spoken) or _USED.search(asked.question.text):
+        return fact(asked, f"How full the volumes {place_of(asked)} are was not read.", None, "inconclusive")
+    pods = [pod for each in runs for pod in ((each,) if each.kind == "Pod" else asked.state.pods_of(each))]
+    found = found or list(dict.fromkeys(claim for pod in pods for claim in _claims_of(asked.state, pod)))
+    if found:
+        return _sizes(asked, found, extreme)
+    if not pods:
+        return fact(asked, f"No pod {place_of(asked)} shows its volumes.", None, "inconclusive")
+    return fact(asked, f"The pods {place_of(asked)} use no PersistentVolumeClaim.")
+
+
+def _sizes(asked: Asked, found: list[ClusterObject], extreme: str) -> FirstLook:
+    kind = next((each for each in asked.question.kinds if each in STORED), "PersistentVolumeClaim")
     if not found and asked.subject.named:
         near = connections(asked.state, asked.subject.objects).values()
         claims = (asked.state.find(one.ref) for one in near if one.ref.kind == "PersistentVolumeClaim")
@@ -85,6 +109,15 @@ def _for_namespaces(
         told = f"The {extreme} of storage {place}, summed for each namespace: namespace {first}"
         return fact(asked, f"{told}, {exact(ordered[0][1], 'storage')}.", table)
     return fact(asked, f"Storage {place} for {counted(len(ordered), 'namespace')}.", table)
+
+
+def _claims_of(state: ClusterState, pod: ClusterObject) -> Iterator[ClusterObject]:
+    """Yield the claims that a pod mounts. Those of its servers are not its own."""
+    for volume in pod.children("spec", "volumes"):
+        name = text(volume, "persistentVolumeClaim", "claimName")
+        claim = state.get("PersistentVolumeClaim", pod.namespace, name)
+        if claim is not None:
+            yield claim
 
 
 def _is_stored_in(asked: Asked, each: ClusterObject) -> bool:

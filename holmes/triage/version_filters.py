@@ -52,13 +52,14 @@ def version_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
 
 
 def _filter(sign: str, version: str) -> Filter:
-    compares, wanted = _COMPARISONS[sign], _numbers(version)
+    compares, wanted = _COMPARISONS[sign], version_numbers(version)
     return Filter(told=f"kubelet {sign} {version}", holds=lambda each: compares(_of(each, len(wanted)), wanted))
 
 
 def _of(node: ClusterObject, size: int) -> tuple[int, ...]:
-    return _numbers(node.text("status", "nodeInfo", "kubeletVersion"))[:size]
+    return version_numbers(node.text("status", "nodeInfo", "kubeletVersion"))[:size]
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, which can be compared, without what follows `-` or `+`."""
     return tuple(int(each) for each in re.findall(r"\d+", version.partition("-")[0].partition("+")[0]))
