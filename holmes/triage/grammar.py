@@ -223,6 +223,13 @@ def ruled_out(question: Question) -> tuple[int, int]:
     return first, next((at for at in range(first + 1, end) if words[at] in _CLAUSE_STARTS), end)
 
 
+def is_apart(question: Question, index: int, spaces: Sequence[str]) -> bool:
+    """Return whether a name is in another clause than the namespaces, or lacks rights there: no place of its own."""
+    said = [each for each, word in enumerate(question.words) if word in spaces]
+    forbidden = "permission" in question.symptoms
+    return bool(said) and (forbidden or not set(said) & set(question.clause(index)))
+
+
 def must_be_name(word: str, *, quoted: bool, sure: bool) -> bool:
     """Return whether an unknown word can only be a name. `sure` means that it is in the place of one."""
     if NAME.fullmatch(word) is None:

@@ -74,6 +74,18 @@ def without_inclusions(text: str) -> tuple[str, bool]:
     return text, widened
 
 
+_ITSELF: Final = r"(?:down|broken|failing|dead|out|off|kaputt|caido|en panne)"
+_SET_ASIDE: Final = expression(
+    r"(?:^|(?<=[.,;!?] ))(?:(?:never mind|forget(?: about)?|ignore|leave|skip"
+    r"|(?:we|i) (?:all |already )?know (?:about|of)"
+    r"|vergiss|lass|von|olvida|olvidate de|oublie|laisse)\s+(?:the |den |die |das |el |la |le )?(?P<first>[\w-]+)"
+    r"(?(first)(?: (?:aside|alone|out|outage|thing|problem|issue|mal|beiseite|aussen vor|de cote|wissen wir))*)"
+    rf"|(?P<known>[\w-]+) (?:is|ist|esta|est) (?:{_ITSELF}[, ]+(?:and )?(?:we|i) (?:all |already )?know(?: that| it)?"
+    r"|(?:a )?known(?: issue| problem)?|bekannt|conocido|connu))"
+    r"(?=[.,;!?]|$)[.,;!]*"
+)
+
+
 def _state_phrase(text: str, names: Sequence[str]) -> tuple[str, str]:
     """Return the first of some states in a text, and its words. "Pods that run in shop" are running."""
     words = words_of(text)
@@ -91,7 +103,14 @@ def _is_counting(match: re.Match[str]) -> bool:
 
 
 def with_exceptions(text: str) -> str:
-    """Write "all namespaces but shop" with "except". After a noun, "but" rules something out."""
+    """Write "all namespaces but shop" with "except". After a noun, "but" rules something out.
+
+    What a person sets aside is ruled out, too: "never mind cart", "cart is down, we know".
+    """
+    aside = _SET_ASIDE.search(text)
+    rest = f"{text[: aside.start()]} {text[aside.end() :]}".strip(" .,;!-") if aside is not None else ""
+    if aside is not None and len(words_of(rest)) > 1:
+        text = f"{rest.rstrip(' ?')} besides {aside['first'] or aside['known']}"
     text = _IN_TOTAL.sub(r"total \1", _UNCOUNTED.sub("except ", text))
     text = _EXCEPT.sub(lambda match: _denied(match) if _is_state(match) else match[0], text)
     return _ALL_BUT.sub(lambda match: f"{match['all']} except " if _is_kind(match["noun"]) else match[0], text)

@@ -11,7 +11,7 @@ import difflib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage import program_nouns
+from holmes.triage import grammar, program_nouns
 from holmes.triage.grammar import NAME, begins_clause, describes, is_verb_or_adjective, must_be_name, ruled_out, says
 from holmes.triage.guessing import LEAST_TYPED, SURE, guessed_from, sorted_out
 from holmes.triage.names import alike, is_of, is_product
@@ -126,11 +126,6 @@ class _Search:
         """
         elsewhere = named and not any(each.namespace in spaces for each in named[0].objects)
         return () if elsewhere and self._beside.issuperset(spaces) else spaces
-
-    def _is_apart(self, index: int, spaces: Sequence[str]) -> bool:
-        """Return whether a name is in another clause than the namespaces: "janitor hangs, its role is in previews"."""
-        clause = self.question.clause(index)
-        return not any(self.words[each] in spaces for each in clause)
 
     def _is_excluded(self, index: int) -> bool:
         """Return whether a word is after "except", or after "not in"."""
@@ -305,7 +300,11 @@ class _Search:
             free = not objects and index not in self._known and not self._qualifies(index)
             if free and not self.question.asks("images") and spaces:
                 objects = tuple(each for each in self.names.named(plain) if each.kind != "Namespace")
-                if objects and not self._beside.issuperset(spaces) and not self._is_apart(index, spaces):
+                if (
+                    objects
+                    and not self._beside.issuperset(spaces)
+                    and not grammar.is_apart(self.question, index, spaces)
+                ):
                     return Missing(name=plain, kind=kind, namespace=spaces[0])
         if program and not objects:
             return self._of_program(program, kind or program_nouns.kind_of_word(plain.rpartition("-")[2]), spaces)
@@ -393,11 +392,9 @@ class _Search:
         parts = word.split("/")
         if "." in parts[0] and self.names.at_address(parts[0]):  # "shop.example/cart"
             return Named(name=word, objects=self.names.at_address(parts[0]))
-        kinds = {phrase[0]: name for phrase, meant in vocabulary().phrases.items() if len(phrase) == 1
-                 for sense, name in meant if sense == "kind"}  # fmt: skip
         space, kind, name = "", "", parts[-1]
         if len(parts) >= 2:
-            kind = kinds.get(parts[-2].partition(".")[0], "")
+            kind = program_nouns.kind_of_word(parts[-2].partition(".")[0])
             space = parts[0] if parts[0] in self.names.namespaces and (len(parts) > 2 or not kind) else ""
         if not (kind or space) or not NAME.fullmatch(name):
             return None
