@@ -105,7 +105,7 @@ def _is_counting(match: re.Match[str]) -> bool:
 def with_exceptions(text: str) -> str:
     """Write "all namespaces but shop" with "except". After a noun, "but" rules something out.
 
-    What a person sets aside is ruled out, too: "never mind cart", "cart is down, we know".
+    The same holds for an object that is set aside: "never mind cart", "cart is down, we know".
     """
     aside = _SET_ASIDE.search(text)
     rest = f"{text[: aside.start()]} {text[aside.end() :]}".strip(" .,;!-") if aside is not None else ""

@@ -193,12 +193,8 @@ class _Search:
                 continue
             index = next(iter(after), None)
             aside = index is not None and vocabulary().is_ordinary(self.words[index])  # "in this namespace though"
-            if (
-                index is not None
-                and not aside
-                and self._may_be_name(index)
-                and each.last - each.first < _LEAST_NAMED - 1
-            ):
+            short = each.last - each.first < _LEAST_NAMED - 1
+            if index is not None and short and not aside and self._may_be_name(index):
                 self._used.add(index)
                 yield from ((index, name) for name in self._existing_namespace(self.words[index], missing))
         for index, word in enumerate(self.words):
@@ -206,7 +202,8 @@ class _Search:
             if index in self._used or plain not in self.names.namespaces:
                 continue
             inside = index > 0 and self.words[index - 1] in _INSIDE
-            if "/" not in word and (inside or not self._is_object(word)) and (inside or index not in self._known):
+            named = any(each.kind != "Namespace" for each in self.names.named(word))
+            if "/" not in word and (inside or not (named or index in self._known)):
                 found = tuple(self._with_more(index))
                 self._beside |= {name for _, name in found} if not inside else set()
                 yield from found
@@ -234,9 +231,6 @@ class _Search:
         near = difflib.get_close_matches(name, sorted(self.names.namespaces), n=2, cutoff=0.6)
         refs = tuple(each.ref for one in near for each in self.names.state.of("Namespace") if each.name == one)
         missing.append(Missing(name=name, kind="Namespace", nearest=refs))
-
-    def _is_object(self, word: str) -> bool:
-        return any(each.kind != "Namespace" for each in self.names.named(word))
 
     def _neighbours(self, first: int, last: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the position before and the position after a phrase, without words such as "named"."""
