@@ -6,6 +6,7 @@ narrows the objects of the question before. Every other question only takes over
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +48,12 @@ _MOST_WORDS: Final = 8
 
 def parsed(text: str, state: ClusterState) -> Question:
     """Parse a question with the custom kinds of the cluster, and correct its misspelled words."""
+    spaces = "|".join(map(re.escape, names_of(state).namespaces))
+    text = (
+        re.sub(rf"(?i)\b(?:belong(?:s|ing)?|gehor(?:en|t)) (?:to|zu) (?=(?:namespace )?(?:{spaces})\b)", "in ", text)
+        if spaces
+        else text
+    )
     whole = with_whole_names(with_nouns_apart(text, names_of(state)), names_of(state))
     written = with_known_kinds(parse_question(whole), state)
     question = with_known_kinds(spelled(written, names_of(state), whole), state)

@@ -64,6 +64,12 @@ _EITHER: Final = expression(
     r" (?:or|and|oder|und|o|u|y|e|ou|et) (?:any )?(?:errors?|exceptions?|warnings?|fehler|ausnahmen?|errores"
     r"|excepciones|erreurs?)\b"
 )
+_STATUS_ERROR: Final = expression(
+    r"\b[45](?:\d\d|xx)s?[ -](?:errors?|fehler|errores)\b"
+    r"|\b(?:errors?|fehler|errores|erreurs?) (?:with |mit |con |avec )?(?:the |el |le )?(?:http )?"
+    r"(?:status(?:[ -]?code)? |statut |estado |code )?[45](?:\d\d|xx)\b"
+)
+"""Errors by their status: lines with the status count, whatever their level."""
 _NEXT_WORD: Final = expression(r"[\w-]+ ")
 _EXCEPTION: Final = expression(r"(?i)exception\b|traceback \(most recent|^panic: |\w(?-i:Error): ")
 _NEAR: Final = 4
@@ -178,10 +184,12 @@ def _lines(key: LogKey, log: str) -> Iterator[LogLine]:
 
 def filters_of_lines(asked: Asked, found: Sequence[LogLine]) -> tuple[LineFilter, ...]:
     """Return the conditions that the question puts on lines, except on their texts."""
-    levels, exceptions = tuple(_levels(asked, found)), tuple(_exceptions(asked))
+    statuses = tuple(_statuses(asked))
+    levels = () if statuses and _STATUS_ERROR.search(asked.question.text) else tuple(_levels(asked, found))
+    exceptions = tuple(_exceptions(asked))
     if levels and exceptions and _EITHER.search(asked.question.text) is not None:
-        return (_either(levels[0], exceptions[0]), *_statuses(asked))
-    return (*levels, *exceptions, *_statuses(asked))
+        return (_either(levels[0], exceptions[0]), *statuses)
+    return (*levels, *exceptions, *statuses)
 
 
 def _either(one: LineFilter, other: LineFilter) -> LineFilter:

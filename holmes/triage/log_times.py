@@ -11,6 +11,7 @@ from holmes.triage.log_lines import lines_of
 from holmes.triage.markdown import code, counted
 from holmes.triage.vocabulary import beginnings, folded
 from holmes.values.errors import masked
+from holmes.values.expressions import expression
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from holmes.triage.asked import Asked
     from holmes.values.first_look import FirstLook
 
-_LEAST_CHARACTERS: Final = 5
+_LEAST_CHARACTERS: Final = 4
+_NUMBER: Final = expression(r"(?<![\w.:/-])(?P<number>[45]\d\d|\d{4,})(?:s|er|ern)?(?![\w.:/-])")
+"""A status, or the number of a thing. No time of an object is one of it."""
 _SHOWN_CHARACTERS: Final = 200
 
 
@@ -33,11 +36,13 @@ def told_by_logs(asked: Asked, topics: Sequence[str]) -> FirstLook | None:
         return None
     names = {each.name for each in asked.subject.named}
     quoted = [text for text in map(folded, asked.question.quoted) if text not in names]
-    wanted = quoted or list(_unknown(asked, topics))
+    numbers = [] if quoted else list(_numbers(asked))
+    wanted = [*quoted, *numbers] or list(_unknown(asked, topics))
     lines = lines_of(asked) if wanted else ()
     said = [text for text in wanted if any(text in folded(line.text) for line in lines)]
-    if wanted and quoted and not said:
-        told = " and ".join(map(code, quoted))
+    lacking = [text for text in (*quoted, *numbers) if text not in said]
+    if lacking:
+        told = " and ".join(map(code, lacking))
         return fact(asked, f"Not answered: no log line {place_of(asked)} contains {told}.", None, "inconclusive")
     held = [line for line in lines if said and all(text in folded(line.text) for text in said)]
     if not held or not held[0].at:
@@ -46,6 +51,16 @@ def told_by_logs(asked: Asked, topics: Sequence[str]) -> FirstLook | None:
     rows = [(line.pod, written(line.at), shortened(masked(line.text), _SHOWN_CHARACTERS)) for line in held]
     summary = f"{counted(len(held), 'log line')} with text {' and '.join(map(code, said))} {place_of(asked)}, {span}."
     return fact(asked, summary, table_of(("pod", "time", "line"), rows))
+
+
+def _numbers(asked: Asked) -> Iterator[str]:
+    """Yield the numbers of things in the question, without times, versions and bounds."""
+    period = asked.question.period.text if asked.question.period is not None else ""
+    names = {each.name for each in asked.subject.named}
+    for match in _NUMBER.finditer(asked.question.spoken):
+        year = match["number"][:2] == "20" and len(match["number"]) == len("2026")
+        if match["number"] not in period and match[0] not in names and not year:
+            yield match["number"]
 
 
 def _unknown(asked: Asked, topics: Sequence[str]) -> Iterator[str]:

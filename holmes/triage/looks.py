@@ -60,6 +60,13 @@ _EVERYDAY: Final = word_list("everyday things")
 _KINDS: Final = frozenset(kind.name for kind in KINDS)
 _MOST_NAMESPACES: Final = 4
 _PRONOUNS: Final = word_list("pronouns")
+_EACH: Final = expression(
+    r"\b(?:each|jeweils|chacune?s?|cada un[oa])\b"
+    r"|^(?:and |und |y |et )?(?:on|at|in|auf|an|en|sur) (?:what|which|welche[mnr]?|que|quel\w*)"
+    r" (?:hosts?|ports?|address\w*|puertos?)\b"
+    r"|^(?:and |und |y |et )?(?:size|name|age|host|port|groesse|grosse|tamano|taille)s?\b"
+)
+"""A part that asks for more about each thing that the part before lists."""
 _MOST_EARLIER: Final = 4
 _MOST_ALERTS: Final = 50
 _NAME: Final = expression(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -212,8 +219,10 @@ def _parts(request: LookRequest, scan: ScanResult) -> tuple[LookRequest, ...]:
 
 
 def _needs_noun(text: str) -> bool:
-    """Return whether a part only has a pronoun for what an earlier one names: "are they ok"."""
+    """Return whether a part only has a pronoun for what an earlier one names: "are they ok", "how many pods each"."""
     words = words_of(folded(text))
+    if _EACH.search(folded(text)):
+        return True
     return not _PRONOUNS.isdisjoint(words) and not any(each.sense == "kind" for each in sightings(words))
 
 

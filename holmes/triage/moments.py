@@ -15,6 +15,7 @@ from holmes.triage.facts import fact, table_of
 from holmes.triage.log_errors import asks_error_lines
 from holmes.triage.log_times import told_by_logs
 from holmes.triage.object_times import duration_of_run, times_of
+from holmes.triage.points import number_of
 from holmes.triage.states import is_ready
 from holmes.triage.subjects import Named
 from holmes.triage.vocabulary import beginnings, word_list
@@ -91,6 +92,10 @@ _TOOK: Final = expression(
     r"\bhow long (?:did|does) .{1,60} run\b|\ben combien de temps\b|\bwie lange lief\b"
     r"|\b(?:how long|wie lange?|cuanto|combien de temps)\b.{0,60}\b(?:takes?|took|taken|last|lasted|run for|dauert"
     r"|braucht|brauchte|benotigt|tarda|dauerte|gedauert|gebraucht|tard[oa]|dur[oa]|dure|pris|mis)\b|\b(?:duration|dauer|laufzeit|duracion|duree)\b"
+)
+_LAST_RUNS: Final = expression(
+    r"\b(?:last|latest|letzten?|ultim[oa]s|dernieres?|derniers)\s(?P<number>\d{1,2}|two|three|four|five|ten|zwei|drei|vier|funf"
+    r"|zehn|dos|tres|cuatro|cinco|diez|deux|trois|quatre|cinq|dix)\b"
 )
 _HOW_OFTEN: Final = expression(
     r"\b(?:how often (?:does|is|do|will)|how frequently|wie oft (?:lauft|wird|startet)|wie haufig|con que frecuencia"
@@ -341,6 +346,12 @@ def _durations(asked: Asked) -> Iterator[str]:
     for each in asked.subject.objects:
         jobs = sorted((each, *asked.state.owned_by(each, "Job")), key=lambda one: -one.created)
         done = [(job, took) for job in jobs if (took := duration_of_run(job)) is not None]
+        several = _LAST_RUNS.search(asked.question.text)
+        if several is not None and each.kind == "CronJob":
+            lengths = {job.uid: f"took {duration(took)}" for job, took in done}
+            runs = [job for job in jobs if job.kind == "Job"][: int(number_of(several["number"]))]
+            yield from (f"{job.ref}: {lengths.get(job.uid, 'not completed')}" for job in runs)
+            continue
         if len(done) > 1 and asked.question.asks("average"):
             mean = sum(took for _, took in done) / len(done)
             yield f"{each.ref}: {len(done)} finished runs took {duration(mean)} on average"

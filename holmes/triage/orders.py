@@ -86,7 +86,7 @@ def declined(asked: Asked) -> FirstLook | None:
     ending = question.asks("why") and any(each.deleted is not None for each in asked.subject.objects)
     ending = ending or _UNDERWAY.search(question.text) is not None
     pasted = _TOOL.search(question.text) is not None and not ending  # "kubectl delete cm plan hangs, why?"
-    if pasted or (not asks and any(_orders(question))):
+    if pasted or (not asks and (any(_orders(question)) or _orders_name(asked))):
         return _without_change(asked)
     return _without_values(asked) if _reveals(asked) else None
 
@@ -96,6 +96,13 @@ def _is_name_of_order(asked: Asked) -> bool:
     first = asked.question.words[:1]
     order = any(each.name == "change_order" for each in sightings(first))
     return order and any(each.name in first for each in asked.subject.named)
+
+
+def _orders_name(asked: Asked) -> bool:
+    """Return whether a question is an order and the name of an object: "restart booking please"."""
+    words = words_of(_LEADING.sub("", asked.question.text))
+    rest = [word for word in words if word not in word_list("fillers")]
+    return rest[:1] != [] and rest[0] in _ORDERS and rest[1:] in [[each.name] for each in asked.subject.named]
 
 
 def _asks_leave(words: tuple[str, ...]) -> bool:

@@ -40,6 +40,7 @@ _FIELDS: Final = frozenset(
     {"images", "resources", "replicas", "settings", "events", "logs", "usage", "history", "restarting"}
 )
 """The things that only a certain object has. A name is expected beside them."""
+_ENDED: Final = frozenset({"restarting", "running"})
 _SUMMED: Final = ("images", "resources", "replicas", "settings")
 _JUDGING: Final = frozenset({"health", "trouble", "why"})
 _MOST_PARTS: Final = 3
@@ -109,7 +110,9 @@ def _is_name(question: Question, place: Sighting, names: Names) -> bool:
     """Return whether a word of the vocabulary is a name here: a noun, or a workload of the cluster: "label ok?"."""
     word = question.words[place.first]
     runs = any(each.kind in WORKLOADS for each in names.named(word))
-    if not (runs or word in _NOUNS) or "." in place.name:
+    if "." in place.name:  # a product, which is a workload where only a workload has what is asked for
+        return runs and (question.asks(*_FIELDS) or not _ENDED.isdisjoint(question.states))
+    if not (runs or word in _NOUNS):
         return False
     return _is_free(question, place, names) or (
         runs and (_leads(question, place) or _is_listed(question, place, names))

@@ -59,6 +59,10 @@ _GENERAL: Final = expression(
     r"|wie (?:schreibe|erstelle|funktioniert))"
 )
 """Questions about Kubernetes in general, which no cluster answers."""
+_MOVING: Final = expression(
+    r"\bwhere (?:does|do|did) .{1,60}\b"
+    r"(?:send|get|fetch|read|write|store|connect|push|pull|load|forward|deliver|post)s?\b"
+)
 _AT: Final = expression(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
 _BOUNDS: Final = word_list("bounds")
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
@@ -224,7 +228,8 @@ def _events(asked: Asked) -> FirstLook:
 
 
 def _asks_placement(question: Question, subject: Subject) -> bool:
-    return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
+    moves = _MOVING.search(question.text) is not None  # "where does web send its mails" does not ask for a node
+    return bool(subject.named) and question.asks("placement") and not question.asks("trouble") and not moves
 
 
 _STATED: Final = frozenset({"running", "ready", "pending"})

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from holmes.values.first_look import FirstLook
 
 _REACH: Final = (
-    r"(?:talk|connect|access|reach|speak|call|zugreifen|verbinden|erreichen|sprechen|hablar|conectar\w*|acceder|alcanzar"
-    r"|parler|(?:se )?connecter|joindre)"
+    r"(?:talk|connect|access|reach|speak|call|open (?:a |any )?(?:network )?connections?|zugreifen|verbinden|erreichen"
+    r"|sprechen|hablar|conectar\w*|acceder|alcanzar|parler|(?:se )?connecter|joindre)"
 )
 _MAY: Final = expression(
     r"\b(?:may|can|could|allowed|permitted|darf|durfen|kann|konnen|puede[n]?|peut|peuvent|autorise\w*)\b"
@@ -44,6 +44,15 @@ _WHO: Final = expression(
 _PORT: Final = expression(
     r"\b(?:on|at|over|auf|uber|sur|en|por|per)? ?(?:the |le |el |dem |den )?(?:tcp |udp )?(?:port|puerto)? ?(?<!\d)"
     r"(?P<number>\d{2,5})\b"
+)
+_BY_POLICY: Final = expression(
+    r"\b(?:over|through|by|via|in) (?:the |a |any )?(?:network(?: ?polic(?:y|ies))?|netpols?)\b"
+    r"|\bstraight\b|\bdirectly\b"
+    r"|\b(?:does|do|would|will) (?:a|any|the|some) (?:network ?)?polic(?:y|ies)\b|^is there anything that\b"
+)
+_LETS: Final = expression(r"\b(?:allow(?:s|ed)?|permit(?:s|ted)?|lets?)\b")
+_STOPS: Final = expression(
+    r"\b(?:stop|prevent|block|keep)(?:s|ped|ing)?\b.{1,60}\bfrom (?:reaching|connecting|talking|accessing|calling)\b"
 )
 _NO_PAIR: Final = expression(
     r"\b(?:or|and|both|oder|und|beide|o|y|ambos|ou|et|through|via|over|uber|from|von|desde|depuis|if|wenn|falls|si"
@@ -76,11 +85,17 @@ def asks_reach(question: Question, subject: Subject) -> bool:
         return False
     if _POLICIES.search(question.text):
         return len(run) == 1
-    text = _PORT.sub(" ", subject.without_names(question.text), count=1)
-    if _NO_PAIR.search(text) or _MAY.search(question.text) is None:
+    text = _BY_POLICY.sub(" ", _PORT.sub(" ", subject.without_names(question.text), count=1))
+    stops = len(run) > 1 and _STOPS.search(question.text) is not None
+    if not stops and (_NO_PAIR.search(text) or not _asks_right(question.text)):
         return False
     who = _WHO.match(text) is not None
     return len(run) == 1 if who else len(run) == 2 and _between_names(question.text, run)
+
+
+def _asks_right(text: str) -> bool:
+    """Return whether a question asks what a workload may do to another, by a verb or by the policies that it names."""
+    return _MAY.search(text) is not None or (_BY_POLICY.search(text) is not None and _LETS.search(text) is not None)
 
 
 def _between_names(text: str, run: Sequence[Named]) -> bool:
