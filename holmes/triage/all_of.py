@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.status import status_of
+from holmes.kubernetes.fields import text
+from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
@@ -22,9 +24,10 @@ _ALL: Final = expression(
     r"^\W*(?:(?:are|is|do|does|sind|ist|laufen|estan|esta|est-ce que|sont)\W+)?(?:really |indeed )?"
     r"(?:all|every|each|alle|jede[rs]?|todos|todas|tous|toutes)\b"
 )
-_FINE: Final = expression(r"\b(?:healthy|up|ok|okay|fine|gesund|in ordnung|sanos|bien|sains)\b")
+_FINE: Final = expression(r"\b(?:healthy|up(?! to date)|ok|okay|fine|gesund|in ordnung|sanos|bien|sains)\b")
 _STATES: Final = frozenset({"ready", "running", "bound"})
-_OTHER: Final = ("why", "logs", "changes", "events", "when", "images", "usage", "resources", "uses", "negation")
+_OTHER: Final = ("why", "logs", "changes", "events", "when", "images", "usage", "resources", "uses", "negation",
+    "either")  # fmt: skip
 _MOST_TOLD: Final = 3
 
 
@@ -53,6 +56,8 @@ def all_of(asked: Asked) -> FirstLook:
     gaps = unread(asked.state, (kind,), asked.subject.namespaces)
     if gaps:
         return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
+    if not asked.question.states and any(_suffers(each) for each in asked.state.of(kind)):
+        return look_for_cause(asked)
     every = [each for each in asked.state.of(kind) if asked.subject.contains(each) and not _is_finished(each)]
     test = state_test(kind, state)
     others = [each for each in every if test is not None and not test(each)]
@@ -72,6 +77,14 @@ def all_of(asked: Asked) -> FirstLook:
     stopped = [each.name for each in every if each.kind == "Node" and stop_of(each)[0]]
     notes = (f"Cordoned: {', '.join(stopped[:_MOST_TOLD])}.",) if stopped else ()
     return fact(asked, summary, table_of(("object", "status"), rows) if len(rows) > _MOST_TOLD else None, notes=notes)
+
+
+def _suffers(node: ClusterObject) -> bool:
+    """Return whether a condition of a node besides its readiness holds: pressure, no network, a read-only disk."""
+    return any(
+        text(each, "type") != "Ready" and text(each, "status") == "True"
+        for each in node.children("status", "conditions")
+    )
 
 
 def _is_finished(each: ClusterObject) -> bool:

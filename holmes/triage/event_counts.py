@@ -27,8 +27,8 @@ _HOW_OFTEN: Final = expression(
 )
 _FAILED: Final = expression(r"\b(?:fail\w*|errors?|fehl\w*|schlug\w*|schlagt|fall[aoóe]\w*|echou\w*|unhealthy)\b")
 _COUNTED: Final = (
-    ("liveness probe failure", expression(r"\bliveness\b"), "Unhealthy", "Liveness"),
-    ("readiness probe failure", expression(r"\breadiness\b"), "Unhealthy", "Readiness"),
+    ("liveness probe failure", expression(r"\bliveness[ -]?(?:probes?|sonden?|check)"), "Unhealthy", "Liveness"),
+    ("readiness probe failure", expression(r"\breadiness[ -]?(?:probes?|sonden?|check)"), "Unhealthy", "Readiness"),
     ("startup probe failure", expression(r"\bstartup(?: |-)?probe"), "Unhealthy", "Startup"),
     ("failed mount", expression(r"\bmount"), "FailedMount", ""),
     ("failed scheduling attempt", expression(r"\bschedul"), "FailedScheduling", ""),
@@ -38,8 +38,10 @@ _COUNTED: Final = (
 
 def asks_event_count(question: Question, subject: Subject) -> bool:
     """Return whether a question asks how often something failed that events count."""
-    often = _HOW_OFTEN.search(question.text) and _FAILED.search(question.text)
-    return bool(often and subject.named) and any(words.search(question.text) for _, words, _, _ in _COUNTED)
+    text = subject.without_names(question.text)
+    often = _HOW_OFTEN.search(text) and _FAILED.search(text) and not {"Job", "CronJob"} & set(question.kinds)
+    topics = [words for _, words, _, _ in _COUNTED if words.search(text)]
+    return bool(often and subject.named) and len(topics) == 1 and "restarting" not in question.states
 
 
 def event_count(asked: Asked) -> FirstLook:
@@ -50,7 +52,9 @@ def event_count(asked: Asked) -> FirstLook:
         told = "Not answered: an event has the times of its first and last failure only, not those between them."
         return fact(asked, told, None, "inconclusive")
     noun, reason, begin = next(
-        (noun, reason, begin) for noun, words, reason, begin in _COUNTED if words.search(asked.question.text)
+        (noun, reason, begin)
+        for noun, words, reason, begin in _COUNTED
+        if words.search(asked.subject.without_names(asked.question.text))
     )
     found = [each for each in _events(asked) if each.reason == reason and each.message.startswith(begin)]
     if not found:

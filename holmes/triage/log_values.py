@@ -40,6 +40,8 @@ _CHAIN: Final = expression(
     r"(?<![\w.:=/-])(?P<key>[a-z][a-z_]{2,30}) (?P<number>\d+(?:\.\d+)?)(?P<unit>)(?=(?: [a-z][a-z_]{2,30})? |$)"
 )
 """A number after its noun, where the next noun has its own: "batch 4100 mixed 24 kg"."""
+_FREE: Final = expression(r"(?<![\w.:=/-])\d+(?:\.\d+)? ?$")
+_NOUN: Final = expression(r" [a-z]{4,30}(?![\w=:])(?! \d)")
 _PLURAL: Final = expression(r" [a-z]{3,30}s\b")
 _MEASURE: Final = expression(
     r"(?i)(?<![\w.:=/-])(?P<number>\d+(?:\.\d+)?) ?(?P<key>kg|km|cm|mm|kwh|kw|mwh|eur|usd|gbp|chf|percent|degrees?)\b"
@@ -171,10 +173,12 @@ def _numbers(text: str) -> Iterator[tuple[str, str, float]]:
 def _chained(text: str) -> dict[int, re.Match[str]]:
     """Return the numbers after their nouns by position: in "deck 2 temperature 230", the 2 is of the deck.
 
-    A plural after a number is what is counted: "10 orders 2 failed".
+    A number before the first noun, or a noun after the last number, shows that the numbers are before their nouns: "10
+    orders 2 failed", "12 active 3 idle 4 waiting".
     """
     found = [*_CHAIN.finditer(text)]
-    if any(_PLURAL.match(text, each.end("number")) for each in found):
+    ends = any(_PLURAL.match(text, each.end("number")) for each in found)
+    if not found or ends or _FREE.search(text, 0, found[0].start()) or _NOUN.match(text, found[-1].end("number")):
         return {}
     linked = [pair for pair in pairwise(found) if pair[0].end("number") + 1 == pair[1].start("key")]
     return {each.start("number"): each for pair in linked for each in pair}

@@ -114,6 +114,7 @@ def _is_name(question: Question, place: Sighting, names: Names) -> bool:
         return runs and (question.asks(*_FIELDS) or not _ENDED.isdisjoint(question.states))
     if not (runs or word in _NOUNS):
         return False
+    runs = runs and place.name not in _FIELDS  # "usage problems?", "logs and events of web"
     return _is_free(question, place, names) or (
         runs and (_leads(question, place) or _is_listed(question, place, names))
     )

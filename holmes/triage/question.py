@@ -93,7 +93,8 @@ _CONTRACTED: Final = expression(
 """Negations without their apostrophe. "Can't" is written for "cannot", so "ca" is one of the verbs."""
 _SHORT: Final = expression(r"(?<![\w/])w/(o)?(?=\s)")
 _ERROR_TEXT: Final = expression(
-    r"(?<![`\"'\w])no (?:space left(?: on (?:the )?device)?|such (?:file or directory|file|host|key|bucket|table|image)"
+    r"(?<![`\"'\w])(?<!have )(?<!has )(?<!had )(?<!with )no (?:space left(?: on (?:the )?device)?"
+    r"|such (?:file or directory|file|host|key|bucket|table|image)"
     r"|route to host|healthy (?:upstream|backend)s?|live upstreams|endpoints available|available servers?)\b(?![`\"'])"
 )
 """Texts of errors that begin with a negation, which negates nothing in a question about lines or times."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import services_selecting
-from holmes.diagnosis.facts.network import Connection, container_ports, is_blocked, policies_of, target_ports
+from holmes.diagnosis.facts.network import Connection, container_ports, is_blocked, policies_of, service_ports
 from holmes.diagnosis.facts.templates import workloads_behind
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.facts import fact, table_of
@@ -42,8 +42,8 @@ _WHO: Final = expression(
 )
 """Only questions for the clients: in "which services can web reach", the name is before the verb."""
 _PORT: Final = expression(
-    r"\b(?:on|at|over|auf|uber|sur|en|por|per)? ?(?:the |le |el |dem |den )?(?:tcp |udp )?(?:port|puerto)? ?(?<!\d)"
-    r"(?P<number>\d{2,5})\b"
+    r"\b(?:(?:on|at|over|auf|uber|sur|en|por|per) )?(?:the |le |el |dem |den )?(?P<protocol>tcp |udp )?(?:port|puerto) "
+    r"(?P<number>\d{2,5})\b|\b(?:on|over|auf|sur) :?(?P<bare>\d{2,5})(?=\W*$)"
 )
 _BY_POLICY: Final = expression(
     r"\b(?:over|through|by|via|in) (?:the |a |any )?(?:network(?: ?polic(?:y|ies))?|netpols?)\b"
@@ -135,26 +135,35 @@ def _pod(state: ClusterState, named: Named) -> ClusterObject | None:
     return next((pod for pod in pods if pod.kind == "Pod" and lives(pod)), None)
 
 
-def _asked_port(asked: Asked) -> int:
-    """Return the port of the question, or 0 if it names none."""
+def _asked_port(asked: Asked) -> tuple[int, str]:
+    """Return the port of the question, or 0 if it names none, and its protocol if it is named."""
     port = _PORT.search(asked.subject.without_names(asked.question.text))
-    return int(port["number"]) if port is not None else 0
+    if port is None:
+        return 0, ""
+    return int(port["number"] or port["bare"]), (port["protocol"] or "").strip().upper()
 
 
 def _examined(asked: Asked, client: ClusterObject, server: ClusterObject) -> _Ports:
     """Return the ports of a pod, by whether policies allow connections from another pod.
 
-    The port of the question decides, or else those that the pod or its Services declare.
+    The port of the question decides, or else those that the pod or its Services declare. A port of a Service leads to
+    its target.
     """
-    state, port = asked.state, _asked_port(asked)
-    declared = {each.number: each.protocol for each in container_ports(server.child("spec"))}
+    state, (port, protocol) = asked.state, _asked_port(asked)
+    declared = {(each.number, each.protocol) for each in container_ports(server.child("spec"))}
+    named = {each.name: each.number for each in container_ports(server.child("spec")) if each.name}
     for service in services_selecting(state, server.namespace, server.labels):
-        declared |= {number: "TCP" for number in target_ports(service, server) if number not in declared}
-    declared = {port: declared.get(port, "TCP")} if port else declared
+        for each in service_ports(service):
+            target = named.get(each.target, 0) if isinstance(each.target, str) else each.target
+            declared |= {(target, each.protocol)} if target else set()
+            port = target if each.port == port and target else port
+    if port:
+        own = {each for each in declared if each[0] == port and protocol in ("", each[1])}
+        declared = own or {(port, protocol or "TCP")}
     opened: list[int] = []
     closed: list[int] = []
-    for number, protocol in declared.items():
-        connection = Connection(client=client, server=server, port=number, protocol=protocol)
+    for number, spoken in sorted(declared):
+        connection = Connection(client=client, server=server, port=number, protocol=spoken)
         blocked = any(is_blocked(state, connection, each) for each in _DIRECTIONS)
         (closed if blocked else opened).append(number)
     found = (*policies_of(state).restricting(server, "Ingress"), *policies_of(state).restricting(client, "Egress"))

@@ -38,7 +38,7 @@ _PLACES, _PLACE_NOUNS = word_list("places"), word_list("place nouns")
 _ACTED_ON, _EVERYDAY = word_list("beside names"), word_list("everyday nouns")
 _INTERROGATIVES, _ADJECTIVES = word_list("interrogatives"), word_list("adjectives")
 _PREPOSITIONS: Final = _LOCATING | word_list("of") | {"from", "with"}
-_MODALS: Final = word_list("modals")
+_MODALS, _ADVERBS = word_list("modals"), word_list("adverbs after nouns")
 _BEING, _OUTSIDE = word_list("being"), frozenset({"outside", "ausserhalb", "de"})  # the end of "fuera de", "hors de"
 _PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "uploads fail in media" is a name
 _PORT: Final = expression(r"(?<=[a-z0-9]):\d{2,5}$")
@@ -192,7 +192,7 @@ class _Search:
                 yield from self._with_more(known[0])
                 continue
             index = next(iter(after), None)
-            aside = index is not None and vocabulary().is_ordinary(self.words[index])  # "in this namespace though"
+            aside = index is not None and self.words[index] in _ADVERBS  # "in this namespace though"
             short = each.last - each.first < _LEAST_NAMED - 1
             if index is not None and short and not aside and self._may_be_name(index):
                 self._used.add(index)

@@ -40,7 +40,10 @@ _KEYBOARD: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _VOWELS: Final = frozenset("aeiouy")
 
 
-_JOINED: Final = expression(r"(?<![\w./:@=-])(?P<name>[A-Za-z0-9][\w-]*)-(?P<noun>[^\W\d_]{3,})(?![\w./:@=-])")
+_JOINED: Final = expression(
+    r"(?:(?P<article>\b(?:the|this|our|das|dem|den|der|die|im|beim|vom|el|la|le|du|au) )|(?<![\w./:@=-]))"
+    r"(?P<name>[A-Za-z0-9][\w-]*)-(?P<noun>[^\W\d_]{3,})(?![\w./:@=-])(?P<next> [^\W\d_]+)?"
+)
 _NOUNS: Final = word_list("nouns of objects")
 _SERVED: Final = frozenset({"Service", "Ingress"})
 _RUNNING: Final = frozenset({*WORKLOADS, "Pod"})
@@ -52,17 +55,21 @@ _RUN: Final = ("Deployment", "DaemonSet")
 def with_nouns_apart(text: str, names: Names) -> str:
     """Return a question in which names are apart from nouns joined to them: "the oven-rollout", "das basket-Log".
 
-    The whole word must be the name of nothing, also in part, and the rest the name of what has the noun.
+    The whole word must be the name of nothing, also in part, and the rest the name of what has the noun. Without an
+    article or a German noun, it can be the name of something that does not exist: "is oven-log ok".
     """
 
     def apart(match: re.Match[str]) -> str:
         name, noun = folded(match["name"]), folded(match["noun"])
-        kind, whole = kind_of_word(noun), match[0].lower()
+        kind, whole = kind_of_word(noun), f"{name}-{noun}"
+        placed = match["article"] or match["noun"][0].isupper()
+        if not placed or kind_of_word(folded((match["next"] or "").strip())):
+            return match[0]
         if (kind not in _JOINABLE and noun not in _NOUNS) or names.knows(whole) or names.begins(whole):
             return match[0]
         known = {each.kind for each in names.named(name)}
         fits = kind in known if kind in _SERVED else known & _RUNNING if kind else known
-        return f"{match['name']} {match['noun']}" if fits else match[0]
+        return match[0].replace(f"-{match['noun']}", f" {match['noun']}", 1) if fits else match[0]
 
     return _JOINED.sub(apart, text)
 

@@ -222,14 +222,15 @@ def began(crash: Crash, state: ClusterState) -> float | None:
     events = state.events_of(crash.pod, "BackOff", "Unhealthy", "FailedPostStartHook")
     times = [event.first for event in events if about_container(event, crash.container) and event.first]
     if _fails_always(crash):
-        times.append(crash.pod.created)
+        times.append(crash.pod.created + crash.ran_seconds)
     return min((*times, *((crash.finished,) if crash.finished else ())), default=None)
 
 
 def _fails_always(crash: Crash) -> bool:
     """Return whether the runs of a container and the pauses of the kubelet between them fill the time of its pod."""
     restarts = crash.container.restarts
-    if not (crash.again and crash.finished and crash.pod.created) or restarts < _FEWEST_RESTARTS:
+    short = crash.ran_seconds < _SHORT_RUN_SECONDS  # after a longer run, the pauses begin anew
+    if not (short and crash.again and crash.finished and crash.pod.created) or restarts < _FEWEST_RESTARTS:
         return False
     pauses = sum(_PAUSE_SECONDS[:restarts]) + _PAUSE_SECONDS[-1] * max(0, restarts - len(_PAUSE_SECONDS))
     return pauses + restarts * crash.ran_seconds >= _MOST_OF * (crash.finished - crash.pod.created)
