@@ -178,7 +178,8 @@ def about_custom_objects(question: Question, subject: Subject, scan: ScanResult)
         return replace(subject, named=(), unknown=(*subject.unknown, *(each.name for each in subject.named)))
     groups = _operated(named, scan) if named and not set(question.kinds) - set(kinds) else {}
     asked = kinds or [f"*.{group}" for group in groups if _is_troubled(group, scan)]
-    if groups and asked and not _is_sick(named, scan):
+    judged = question.complains or question.asks("why", "trouble", "health", "changes") or question.symptoms - {"image"}
+    if groups and asked and judged and not _is_sick(named, scan):  # "the image of the operator" is about itself
         return replace(subject, named=(), kinds=tuple(dict.fromkeys((*subject.kinds, *asked))))
     return subject
 

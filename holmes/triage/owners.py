@@ -40,7 +40,6 @@ _FIELDS: Final = frozenset(
     {"images", "resources", "replicas", "settings", "events", "logs", "usage", "history", "restarting"}
 )
 """The things that only a certain object has. A name is expected beside them."""
-_ENDED: Final = frozenset({"restarting", "running"})
 _SUMMED: Final = ("images", "resources", "replicas", "settings")
 _JUDGING: Final = frozenset({"health", "trouble", "why"})
 _MOST_PARTS: Final = 3
@@ -111,7 +110,7 @@ def _is_name(question: Question, place: Sighting, names: Names) -> bool:
     word = question.words[place.first]
     runs = any(each.kind in WORKLOADS for each in names.named(word))
     if "." in place.name:  # a product, which is a workload where only a workload has what is asked for
-        return runs and (question.asks(*_FIELDS) or not _ENDED.isdisjoint(question.states))
+        return runs and not question.complains and not question.asks("why", "trouble")
     if not (runs or word in _NOUNS):
         return False
     runs = runs and place.name not in _FIELDS  # "usage problems?", "logs and events of web"

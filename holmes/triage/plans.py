@@ -63,6 +63,10 @@ _MOVING: Final = expression(
     r"\bwhere (?:does|do|did) .{1,60}\b"
     r"(?:send|get|fetch|read|write|store|connect|push|pull|load|forward|deliver|post)s?\b"
 )
+_WHO_MAY: Final = expression(
+    r"^\W*who (?:can|may|could|is allowed to)"
+    r" (?:re)?(?:start|scale|delete|edit|patch|update|deploy|exec|roll)\b"
+)
 _AT: Final = expression(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
 _BOUNDS: Final = word_list("bounds")
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
@@ -316,6 +320,9 @@ def _asks_default(question: Question, subject: Subject) -> bool:
 
 def _asks_about_health(question: Question, subject: Subject) -> bool:
     asks = question.asks("trouble", "health", "changes") or bool(question.symptoms)
+    aged = (question.newer_seconds or question.older_seconds) and not question.asks("why", "trouble", "health")
+    if (aged and not question.symptoms) or _WHO_MAY.match(question.text):  # "anything younger than an hour?"
+        return False
     return _is_specific(question, subject) or (asks and not unknown_parts(question, subject))
 
 

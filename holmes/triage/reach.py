@@ -51,6 +51,7 @@ _BY_POLICY: Final = expression(
     r"|\b(?:does|do|would|will) (?:a|any|the|some) (?:network ?)?polic(?:y|ies)\b|^is there anything that\b"
 )
 _LETS: Final = expression(r"\b(?:allow(?:s|ed)?|permit(?:s|ted)?|lets?)\b")
+_PASSIVE: Final = expression(r"\b(?:can|may|could)\s+be (?:reached|accessed|called|contacted) (?:by|from)\b")
 _STOPS: Final = expression(
     r"\b(?:stop|prevent|block|keep)(?:s|ped|ing)?\b.{1,60}\bfrom (?:reaching|connecting|talking|accessing|calling)\b"
 )
@@ -86,6 +87,8 @@ def asks_reach(question: Question, subject: Subject) -> bool:
     if _POLICIES.search(question.text):
         return len(run) == 1
     text = _BY_POLICY.sub(" ", _PORT.sub(" ", subject.without_names(question.text), count=1))
+    if len(run) > 1 and _PASSIVE.search(text) is not None:
+        return _between_names(question.text, run)
     stops = len(run) > 1 and _STOPS.search(question.text) is not None
     if not stops and (_NO_PAIR.search(text) or not _asks_right(question.text)):
         return False
@@ -109,6 +112,7 @@ def reach(asked: Asked) -> FirstLook:
     if gaps:
         return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
     run = _run(asked.subject)
+    run = run[::-1] if len(run) > 1 and _PASSIVE.search(asked.subject.without_names(asked.question.text)) else run
     pods = [_pod(asked.state, each) for each in run]
     missing = next((each.name for each, pod in zip(run, pods, strict=True) if pod is None), "")
     found = [pod for pod in pods if pod is not None]
@@ -117,7 +121,8 @@ def reach(asked: Asked) -> FirstLook:
         return fact(asked, f"No connection can be examined: {why}.", None, "inconclusive")
     if _POLICIES.search(asked.question.text):
         return _restricting(asked, run[0].name, found[0])
-    return _connection(asked, found[0], found[1]) if len(found) > 1 else _clients(asked, run[0].name, found[0])
+    names = " to ".join(f"`{each.name}`" for each in run)
+    return _connection(asked, names, found[0], found[1]) if len(found) > 1 else _clients(asked, run[0].name, found[0])
 
 
 def _run(subject: Subject) -> tuple[Named, ...]:
@@ -172,9 +177,8 @@ def _examined(asked: Asked, client: ClusterObject, server: ClusterObject) -> _Po
     )
 
 
-def _connection(asked: Asked, client: ClusterObject, server: ClusterObject) -> FirstLook:
+def _connection(asked: Asked, names: str, client: ClusterObject, server: ClusterObject) -> FirstLook:
     ports = _examined(asked, client, server)
-    names = " to ".join(f"`{each.name}`" for each in _run(asked.subject))
     if not ports.policies:
         yes = "Yes: no" if _ALLOWED.search(asked.question.text) else "No"
         return fact(asked, f"{yes} NetworkPolicy restricts connections from {names}. {_CAVEAT}")
