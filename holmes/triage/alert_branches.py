@@ -6,6 +6,7 @@ The fault of a sibling does not explain how a pod that is ready behaves, nor one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import child, children, text
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from holmes.triage.asked import Asked
     from holmes.values.findings import Incident
 
-_OF_MEMBERS: Final = word_list("alerts of members")
+_OF_MEMBERS: Final = word_list("alerts of members") | word_list("alerts of sets")
 _DAY_SECONDS: Final = 86_400.0
 _PATTERN_SIGNS: Final = frozenset("()[]*$|^")
 
@@ -59,7 +60,8 @@ def _siblings(state: ClusterState, first: ClusterObject, words: tuple[str, ...])
 
     Alerts about the members of a set are also about its siblings.
     """
-    if first.kind not in ("Pod", "Job") or not _OF_MEMBERS.isdisjoint(word.lower() for word in words):
+    parts = [word.lower() for word in words]
+    if first.kind not in ("Pod", "Job") or not _OF_MEMBERS.isdisjoint((*parts, *map("-".join, pairwise(parts)))):
         return frozenset()
     late = any(end > state.now - _DAY_SECONDS for end in last_ends(first))
     failed = text(first.condition("Failed"), "status") == "True"

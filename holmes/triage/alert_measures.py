@@ -50,6 +50,11 @@ def is_of_one_mechanism(name: str) -> bool:
     return not _terms(name).isdisjoint(_SPECIFIC | _OF_NOTHING)
 
 
+def is_of_failures(name: str) -> bool:
+    """Return whether an alert is about errors or failures of any kind."""
+    return not _terms(name).isdisjoint(_FAILING)
+
+
 def explains(name: str, look: FirstLook, asked: Asked, *, literal: bool = False) -> bool:
     """Return whether the cause that a look names can explain an alert with this name.
 

@@ -16,7 +16,7 @@ from holmes.diagnosis.facts.producers import producers_of
 from holmes.diagnosis.facts.references import references_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule_ids import OUTDATED_PODS
-from holmes.kubernetes.fields import boolean, children, moment, text
+from holmes.kubernetes.fields import boolean, child, children, moment, text, texts
 from holmes.triage.asked import one_sentence
 from holmes.triage.blame import from_logs, from_reason, with_cause
 from holmes.triage.connections import connections
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Named
     from holmes.values.findings import Incident
     from holmes.values.first_look import FirstLook
+    from holmes.values.json_types import JsonObject
 
 _WORDS: Final = expression(r"[a-z]{3,}")
 _ORDINARY: Final = frozenset(
@@ -64,6 +65,10 @@ _IN_FUTURE: Final = expression(
     r"|not active yet|not yet active)\b|(?<!is )\bin the future\b|\bcurrent time \S+ is before\b"
 )
 _READ_ONLY: Final = expression(r"(?i)\bread-?only ?file ?system|\bfilesystem(?:corruption|isreadonly)")
+_PATH: Final = expression(r"(?<![\w.:/-])/[\w.@+-]+(?:/[\w.@+-]+)*")
+_ON_NODE: Final = ("emptyDir", "hostPath", "ephemeral")
+_SHARED: Final = frozenset({"ReadOnlyMany", "ReadWriteMany", "ro"})
+"""Access modes of network file systems, and the option with which a volume cannot be written."""
 _DETECTED_SECONDS: Final = 600.0
 """After this time, a detector has looked at the node again."""
 _MOST_OWNERS: Final = 5
@@ -131,11 +136,42 @@ def _of_disks(asked: Asked, last: Trouble, incidents: list[Incident]) -> Iterato
     forbidden = any(boolean(each, "securityContext", "readOnlyRootFilesystem") for each in containers)
     if pod is None or forbidden or any(boolean(each, "readOnly") for each in mounts):
         return
+    if _is_elsewhere(asked, pod, last):
+        return
     for each in incidents:
         began = (moment(each.since) or 0.0) <= last.group.first + _DETECTED_SECONDS
         on_node = each.culprit.kind == "Node" and each.culprit.name == pod.text("spec", "nodeName")
         if began and on_node and _READ_ONLY.search(each.cause):
             yield each
+
+
+def _is_elsewhere(asked: Asked, pod: ClusterObject, last: Trouble) -> bool:
+    """Return whether the path in the lines may be on a volume that is not on a disk of the node, or is read-only."""
+    volumes = {text(each, "name"): each for each in pod.children("spec", "volumes")}
+    containers = (each for each in pod.children("spec", "containers") if text(each, "name") == last.key.container)
+    mounts = {
+        text(mount, "mountPath").rstrip("/"): volumes.get(text(mount, "name"), {})
+        for each in containers
+        for mount in children(each, "volumeMounts")
+    }
+    paths = [f"{path}/" for path in _PATH.findall(last.group.record)]
+    within = [max((each for each in mounts if path.startswith(f"{each}/")), key=len, default="") for path in paths]
+    named = [mounts[each] for each in within if each] if paths else list(mounts.values())
+    return any(not _is_disk(asked, pod, volume) for volume in named)
+
+
+def _is_disk(asked: Asked, pod: ClusterObject, volume: JsonObject) -> bool:
+    """Return whether a volume is on a writable disk of the node, as far as its spec tells."""
+    claim = child(volume, "persistentVolumeClaim")
+    if not claim:
+        return any(kind in volume for kind in _ON_NODE)
+    bound = asked.state.get("PersistentVolumeClaim", pod.namespace, text(claim, "claimName"))
+    found = asked.state.get("PersistentVolume", "", bound.text("spec", "volumeName")) if bound is not None else None
+    if found is None or boolean(claim, "readOnly"):
+        return False
+    block = any(kind in found.child("spec") for kind in ("local", "hostPath", "csi"))
+    modes = (*texts(found.body, "spec", "accessModes"), *texts(found.body, "spec", "mountOptions"))
+    return block and not found.boolean("spec", "csi", "readOnly") and _SHARED.isdisjoint(modes)
 
 
 def _of_policies(asked: Asked, last: Trouble, incidents: list[Incident]) -> Iterator[Incident]:

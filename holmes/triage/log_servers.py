@@ -46,8 +46,10 @@ SERVER_STATE: Final = expression(
     r"\b(?:READONLY|NOREPLICAS|MISCONF|LOADING|CLUSTERDOWN|MASTERDOWN) [A-Z]|database system is "
     r"|read-only (?:transaction|option)|[Nn]ot ?(?:[Ww]ritable)? ?[Pp]rimary"
     r"|\bOOM command not allowed\b|\bcluster_block_exception\b|\bmin\.isr\b|\bVault is sealed\b"
-    r"|\b[Bb]locked by (?:the )?broker\b"
+    r"|\b[Bb]locked by (?:the )?broker\b(?!.{0,80}\b(?:clients?|rates?|limits?|quota|malformed|invalid|exceed\w*)\b)"
     r"|\b(?:connection|channel|publish\w*|producer|writes?) blocked by (?:the )?server\b"
+    r"(?=\W{1,3}(?:(?:low on|out of|due to|because of|the|its|a) ){0,3}"
+    r"(?:memory|disk|resource|alarm|free space|watermark)\b)"
 )
 """The words with which a server answers that its own state keeps it from serving."""
 _WORDS: Final = expression(r"[a-z]{4,}")

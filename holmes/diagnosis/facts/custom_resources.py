@@ -38,6 +38,8 @@ _PAUSE_ANNOTATIONS: Final = expression(r"(?:^|[/.])(?:paused?|suspended?|skip-re
 _RECONCILES: Final = ("/reconcile", "/reconciliation")
 _DAY: Final = 86_400.0
 _DEEPEST: Final = 12
+_NOTICED_SECONDS: Final = 360.0
+"""A store is validated again every five minutes, so its readers may fail so much earlier."""
 _KIND_NAMES: Final = {written: kind for kind in KINDS for written in (kind.resource, kind.name.lower())}
 _MISSING: Final = expression(
     r"(?P<kind>[a-z]+)(?:\.[a-z0-9.]+)? [\"'`]?(?:(?P<namespace>[a-z0-9][a-z0-9-]*)/)?"
@@ -181,3 +183,11 @@ def _places(value: JsonValue, wanted: str, path: str, depth: int) -> Iterator[st
     elif isinstance(value, list) and depth:
         for index, item in enumerate(value):
             yield from _places(item, wanted, f"{path}[{index}]", depth - 1)
+
+
+def failed_later(state: ClusterState, ref: ObjectRef, trouble: Trouble) -> bool:
+    """Return whether the trouble of a store began too late to explain that of an object that reads from it."""
+    store = state.find(ref)
+    own = trouble_of(state, store) if store is not None else None
+    began = own.since if own is not None else None
+    return bool(began and trouble.since and began > trouble.since + _NOTICED_SECONDS)

@@ -57,6 +57,11 @@ _CHANGE: Final = expression(
 )
 _SHORTLY_SECONDS: Final = 300.0
 _MANY: Final = 50
+_WAITS: Final = expression(
+    r"(?i)\b(?:wait\w*|retr(?:y|ies|ying)|blocked|lock(?:s|ed)?|stuck|idle|sleep\w*|pending|alive|heartbeat|polling)\b"
+)
+_FRESH_SECONDS: Final = 600.0
+_LEAST_FRESH: Final = 3
 _COMPLETE_SECONDS: Final = 60.0
 _PACED_RECORDS: Final = 40
 _LEAST_LINES_BEFORE: Final = 5
@@ -250,3 +255,19 @@ def _surge(numbers: Sequence[int], index: int, story: LogStory) -> float:
     if not began < begun:
         return among
     return (after / max(1.0, ended - begun)) / (before / (begun - began)) if among >= _AMONG else 0.0
+
+
+def progresses(state: ClusterState, job: ClusterObject) -> bool:
+    """Return whether the last lines of a run's log are young, differ, and tell neither of trouble nor of waiting."""
+    pods = {pod.ref for pod in state.pods_of(job)}
+    for key, log in state.timed_logs.items():
+        story = story_of(log) if key.pod in pods and not key.previous and log else None
+        if story is None or len(story.heads) < _LEAST_FRESH:
+            continue
+        since = state.now - _FRESH_SECONDS
+        last = {story.lines[number - 1] for number in story.heads[-_LEAST_FRESH:]}
+        fresh = story.time_of(story.heads[-1]) > since and len(last) == _LEAST_FRESH
+        troubled = any(map(_WAITS.search, last)) or any(group.last > since for group in story.groups)
+        if fresh and not troubled:
+            return True
+    return False

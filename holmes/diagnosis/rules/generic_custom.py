@@ -14,6 +14,7 @@ from holmes.diagnosis.facts.custom_links import made_by, named_in
 from holmes.diagnosis.facts.custom_reasons import with_reason
 from holmes.diagnosis.facts.custom_resources import (
     describe,
+    failed_later,
     intent_of,
     is_paused,
     is_superseded,
@@ -225,6 +226,8 @@ def _behind(state: ClusterState, each: ClusterObject, trouble: Trouble) -> Itera
     yield from (ref for ref in _needs(each) if ref != each.ref)
     unclear = specificity(trouble.words, each) < SAYS_WHY
     for ref in named_in(state, each):
+        if ref.kind in _STORES and failed_later(state, ref, trouble):
+            continue
         if unclear or ref.kind in _STORES or re.search(rf"(?<![\w.-]){re.escape(ref.name)}(?![\w-])", trouble.words):
             yield ref
 

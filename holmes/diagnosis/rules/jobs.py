@@ -9,6 +9,7 @@ from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.crashes import crash_fault, crash_of, said
 from holmes.diagnosis.facts.edges import newest_lines
 from holmes.diagnosis.facts.fixes import changed
+from holmes.diagnosis.facts.log_groups import progresses
 from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.schedules import longest_rest_seconds
@@ -317,7 +318,7 @@ def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
     job = min(active, key=lambda each: each.created)
     rest = longest_rest_seconds(cron.text("spec", "schedule"))
     # Events are kept for an hour, so the age of an older run tells how many it has skipped.
-    rests = _SKIPPED_RUNS - 1 if events else _SKIPPED_RUNS + 1
+    rests = _SKIPPED_RUNS - 1 if events and not progresses(state, job) else _SKIPPED_RUNS + 1
     hangs = rest is not None and state.age_seconds(job) > max(2 * _HOUR, rests * rest)
     if not hangs and sum(event.count for event in events) < _SKIPPED_RUNS:
         return None
