@@ -29,6 +29,18 @@ _ABOUT_ONE: Final = expression(
     r")\b.{0,30}\b(?:backup|respaldo|sauvegarde|sicherung)\b"
     r"|\b(?:last night|letzte nacht|anoche|cette nuit)\b.{0,20}\bbackup\b"
 )
+_GOOD: Final = frozenset({
+    "bien", "complete", "completed", "completo", "erfolgreich", "funciono", "funktioniert", "geklappt", "gut", "marche",
+    "ok", "okay", "reussi", "succeed", "succeeded", "successful", "well", "work", "worked",
+})  # fmt: skip
+_BAD: Final = frozenset({"fail", "failed", "fehlgeschlagen"})
+_WHEN: Final = frozenset({"when", "wann", "cuando", "quand"})
+_NOUN: Final = r"(?:backup|respaldo|sauvegarde|sicherung)"
+_RESULT: Final = expression(
+    rf"\b(?:{'|'.join(sorted(_GOOD | _BAD | {'done', 'finished'}))}) (?:nightly )?{_NOUN}\b"
+    rf"|\b{_NOUN} (?:completo|reussi)\b"
+)
+"""A result that narrows which backup is meant: "the last successful backup", but not "did the last backup fail"."""
 _KNOWN: Final = frozenset({
     "a", "a-t-elle", "backup", "backups", "completed", "complete", "cuando", "da", "das", "de", "der", "dernier",
     "derniere", "did", "die", "do", "done", "el", "es", "estado", "etat", "fail", "failed", "fehlgeschlagen", "finish",
@@ -49,7 +61,23 @@ def asks_backups(question: Question, subject: Subject) -> bool:
     one = bool(kinds) and all(kind.partition(".")[0] == "Backup" for kind in kinds) and len(question.kinds) == 1
     plain = not (subject.named or subject.missing or subject.excluded or question.labels or question.comparisons)
     other = question.asks("why", "logs", "count", "list", "permission", "how_to", "events")
+    plain = plain and _wanted_result(question) is not None
     return one and plain and not other and _ABOUT_ONE.search(question.text) is not None and not _others(question)
+
+
+def _wanted_result(question: Question) -> str | None:
+    """Return `good` or `bad` for the newest backup with this result, an empty string for any, or None if unclear."""
+    words = set(question.words)
+    if _WHEN.isdisjoint(words) and _RESULT.search(question.text) is None:
+        return ""
+    found = [name for name, known in (("good", _GOOD), ("bad", _BAD)) if words & known]
+    finished = _RESULT.search(question.text) is not None and not found
+    return None if len(found) > 1 or finished else next(iter(found), "")
+
+
+def _ended(each: ClusterObject, result: str) -> bool:
+    phase = each.text("status", "phase").lower()
+    return "fail" in phase if result == "bad" else phase in ("completed", "succeeded") or not result
 
 
 def _others(question: Question) -> list[str]:
@@ -69,20 +97,25 @@ def backups(asked: Asked) -> FirstLook:
         each for kind in kinds for each in asked.state.of(kind)
         if asked.subject.contains(each) and (not nightly or "nightly" in each.name)
     ]  # fmt: skip
-    found = sorted(every, key=_begun, reverse=True)
+    result = _wanted_result(asked.question) or ""
+    found = sorted((each for each in every if _ended(each, result)), key=_begun, reverse=True)
+    which = {"good": " with phase Completed", "bad": " that failed"}.get(result, "")
     if not found:
-        return fact(asked, f"No Backup{' named nightly' if nightly else ''} was found {asked.subject.place}.")
+        return fact(asked, f"No Backup{' named nightly' if nightly else ''}{which} was found {asked.subject.place}.")
     period = asked.question.period
     start, end = period.bounds(asked.state.now) if period is not None else (0.0, asked.state.now)
     within = [each for each in found if start <= _begun(each) <= end]
-    look = look_for_cause(replace(asked, ledger=asked.ledger.copy())) if within else None
+    look = look_for_cause(replace(asked, ledger=asked.ledger.copy())) if within and not result else None
     if look is not None and look.verdict == "cause_found" and str(within[0].ref) in (*look.chain, look.culprit):
         return look
     told = "; ".join(_told(asked, (within or found)[0]))
-    none = f"No Backup began from {written(start)} to {written(end)}. " if not within else ""
+    differing = [each for each in within[1:] if each.text("status", "phase") != within[0].text("status", "phase")]
+    if period is not None and differing and not result:
+        told += "; before it, " + "; ".join(f"{each.ref} {each.text('status', 'phase')}" for each in differing[:3])
+    none = f"No Backup{which} began from {written(start)} to {written(end)}. " if not within else ""
     rows = [(str(each.ref), each.text("status", "phase"), written(_begun(each))) for each in found]
     table = table_of(("backup", "phase", "began"), rows) if len(rows) > 1 else None
-    return fact(asked, f"{none}The last {(within or found)[0].ref}: {told}.", table)
+    return fact(asked, f"{none}The last{which and f' one{which}:'} {(within or found)[0].ref}: {told}.", table)
 
 
 def _begun(each: ClusterObject) -> float:

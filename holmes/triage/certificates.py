@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook, Table
 
-Topic: TypeAlias = Literal["issuer", "issued by", "valid", "expiry", ""]
+Topic: TypeAlias = Literal["issuer", "issued by", "valid", "expiry", "renewal", ""]
 
 _KIND: Final = "Certificate.cert-manager.io"
 _HOLDERS: Final = frozenset({"Certificate", "Secret", "Ingress"})
@@ -35,6 +35,10 @@ _ISSUER: Final = expression(
     r"\b(?:who|wer|quien|qui|(?:which|what|welcher|que|quel) (?:cluster ?)?(?:issuer|ca|aussteller|emisor|emetteur))\b"
     r".{0,80}\b(?:issues?|issued|signs?|signed|ausgestellt|stellt|signiert\w*|emite|emitio|emitido|firma|firmo|firmado"
     r"|emet|emis|delivre|signe)\b"
+)
+_ISSUER_OF: Final = expression(
+    r"^\W*(?:who is |what is |which is |wer ist |quien es |qui est )?(?:the |der |el |l')?"
+    r"(?:issuers?|aussteller|emisor|emetteur) (?:of|for|von|der|de|des)\b"
 )
 _ISSUED_BY: Final = expression(
     r"\b(?:issued|signed|ausgestellt|signiert|emitidos?|firmados?|emis|delivres|signes)\b.{0,20}\b(?:by|von|por|par)\b"
@@ -50,12 +54,15 @@ _LEFT: Final = expression(
     r"|\bcuantos dias\b.{0,20}\bquedan\b|\bcombien de jours\b.{0,20}\breste"
 )
 _EXPIRES: Final = expression(
-    r"\b(?:expir\w*|run(?:s|ning)? out|ablaufen\w*|abgelaufen\w*|ablauft|caduca\w*|venc(?:e|en|id[oa]s?|en))\b"
+    r"\b(?:expir\w*|run(?:s|ning)? out|ran out|ablaufen\w*|abgelaufen\w*|ablauft|caduca\w*|venc(?:e|en|id[oa]s?|en))\b"
 )
 _EXPIRED: Final = expression(
-    r"\b(?:expired|run out|abgelaufen\w*|caducad[oa]s?|expirad[oa]s?|vencid[oa]s?"
+    r"\b(?:expired|abgelaufen\w*|caducad[oa]s?|expirad[oa]s?|vencid[oa]s?"
+    r"|(?:has|have|had|already|just)(?: \w+)? run out|run out already|ran out"
     r"|(?:sont|ont|est) (?:\w+ )?expire[es]*)\b"
 )
+_RENEWED: Final = expression(r"\b(?:renew|erneuer|renov|renouvel)\w*")
+"""Words for the renewal, which is before the expiry."""
 _WITHIN: Final = expression(
     rf"\b(?:in|within|next|innerhalb|nachsten|proxim[oa]s|dentro|dans|prochains?|prochaines?|sous|den)\b"
     rf"(?: (?:the|den|der|von|de|los|las|les|next|nachsten|proxim[oa]s|prochain\w*))* {length_expression()}"
@@ -76,6 +83,21 @@ _LISTED: Final = frozenset({
     "y", "zeig", "zertifikat", "zertifikate", "zuerst", "zu",
 })  # fmt: skip
 """The words of a question for certificates by their expiry. Any other word can change which of them are meant."""
+_ISSUED_FOR: Final = _LISTED | {
+    "behind",
+    "by",
+    "for",
+    "fur",
+    "it",
+    "its",
+    "para",
+    "pour",
+    "this",
+    "s",
+    "used",
+    "workload",
+}
+"""The words that can follow "who issued": "the certificate of web", but not "a delete on web" or "off on web"."""
 _MOST_NAMED: Final = 6
 
 
@@ -97,15 +119,25 @@ def asks_certificates(question: Question, subject: Subject) -> bool:
     plain = question.labels == () and not subject.missing and not subject.excluded
     plain = plain and not ((topic == "valid" or _EXPIRED.search(question.text)) and _WITHIN.search(question.text))
     about = _KIND in question.kinds or "certificate" in question.symptoms
-    return plain and topic != "issuer" and about and not _others(question, subject)
+    if topic == "issuer":
+        about, known = _KIND in question.kinds, _ISSUER_OF.search(question.text) is not None
+    else:
+        known = not _others(question, subject)
+    return plain and about and known
 
 
 def _topic(question: Question, subject: Subject) -> Topic:
     plain = subject.without_names(question.text)
     if _ISSUED_BY.search(plain) and any(each.kind in _ISSUERS for each in subject.objects):
         return "issued by"
-    if _ISSUER.search(plain):
-        return "issuer"
+    issuer = _ISSUER.search(plain) or _ISSUER_OF.search(plain)
+    if issuer is not None:
+        kinds = {question.words[each.first] for each in question.found if each.sense == "kind"}
+        known = _ISSUED_FOR | kinds | {part for space in subject.namespaces for part in words_of(space)}
+        other = [word for word in words_of(plain[issuer.end() :]) if word not in known]
+        return "" if other else "issuer"
+    if _RENEWED.search(plain):
+        return "renewal" if _LEFT.search(plain) and subject.objects else ""
     if _LEFT.search(plain) or _SEPARATED.search(plain) or (_EXPIRES.search(plain) and not subject.objects):
         return "expiry"
     return "valid" if _VALID.search(plain) and not question.asks("when", "age") else ""
@@ -132,7 +164,7 @@ def certificates(asked: Asked) -> FirstLook:
         return fact(asked, f"{', '.join(gaps)} could not be read completely." if gaps else none, None, "inconclusive")
     if topic == "issued by":
         return _issued_by(asked, every)
-    if not asked.subject.objects:
+    if not asked.subject.objects and topic != "issuer":
         found = [each for each in every if asked.subject.contains(each)]
         return _listed(asked, found, valid=topic == "valid")
     said = {named.name for named in asked.subject.named}
@@ -140,13 +172,16 @@ def certificates(asked: Asked) -> FirstLook:
         each for each in every for one in asked.subject.objects
         if _is_of(each, one) or (one.kind in _ISSUERS and each.name in said and each.namespace == one.namespace)
     ]  # fmt: skip
-    meant = list(dict.fromkeys(meant))
+    meant = list(dict.fromkeys(meant if asked.subject.objects else filter(asked.subject.contains, every)))
     if not meant:
-        names = some_of([str(each.ref) for each in asked.subject.objects], _MOST_NAMED)
+        names = some_of([str(each.ref) for each in asked.subject.objects], _MOST_NAMED) or "these"
         return fact(asked, f"No Certificate of {names} was found, so this is not known.", None, "inconclusive")
-    if topic == "issuer":
-        told = "; ".join(f"{each.ref}: issuer {_issuer(each)}" for each in meant)
-        return fact(asked, f"{told}.")
+    if topic in ("issuer", "renewal"):
+        told = "; ".join(
+            f"{each.ref}: {f'issuer {_issuer(each)}' if topic == 'issuer' else f'renewal {_renewal(asked, each)}'}"
+            for each in meant
+        )
+        return fact(asked, f"{told}.", _table(meant) if len(meant) > 1 else None)
     told = "; ".join((_validity if topic == "valid" else _expiry)(asked, each) for each in meant)
     known = all(_ends(each) for each in meant)
     notes = ("Only the dates and the condition Ready of its object were checked.",) if topic == "valid" else ()
@@ -166,6 +201,13 @@ def _is_of(each: ClusterObject, one: ClusterObject) -> bool:
 
 def _ends(each: ClusterObject) -> float:
     return moment(each.text("status", "notAfter")) or 0.0
+
+
+def _renewal(asked: Asked, each: ClusterObject) -> str:
+    at = moment(each.text("status", "renewalTime"))
+    if not at:
+        return "not known"
+    return f"{written(at)}, {f'in {duration(at - asked.state.now)}' if at > asked.state.now else 'which is past'}"
 
 
 def _issuer(each: ClusterObject) -> str:
@@ -191,6 +233,9 @@ def _validity(asked: Asked, each: ClusterObject) -> str:
         return f"No: {each.ref} expired {written(end)}, {duration(asked.state.now - end)} ago{state}"
     if start > asked.state.now:
         return f"No: {each.ref} is valid only from {written(start)}{state}"
+    within = _WITHIN.search(asked.question.text)
+    if within is not None and end < asked.state.now + seconds_of(within["number"] or "", within["unit"]):
+        return f"{each.ref} is valid until {written(end)}, in {duration(end - asked.state.now)}, if not renewed{state}"
     return f"Yes: {each.ref} is valid until {written(end)}, in {duration(end - asked.state.now)}{state}"
 
 
@@ -202,9 +247,10 @@ def _issued_by(asked: Asked, every: Sequence[ClusterObject]) -> FirstLook:
         for one in issuers
         if _issuer(each) == f"{one.kind} {one.name}" and one.namespace in ("", each.namespace)
     ]
-    names = some_of([str(each.ref) for each in found], _MOST_NAMED) if found else "none"
-    told = f"{counted(len(found), 'Certificate')} of {some_of([str(each.ref) for each in issuers], _MOST_NAMED)}"
-    return fact(asked, f"{told}: {names}.", _table(found))
+    issued, waiting = [each for each in found if _ends(each)], [each for each in found if not _ends(each)]
+    told = f"{counted(len(issued), 'Certificate')} of {some_of([str(each.ref) for each in issuers], _MOST_NAMED)}"
+    later = f" Not known to be issued: {_named(waiting)}." if waiting else ""
+    return fact(asked, f"{told}: {_named(issued)}.{later}", _table(found))
 
 
 def _listed(asked: Asked, found: Sequence[ClusterObject], *, valid: bool) -> FirstLook:

@@ -228,6 +228,8 @@ def _users(asked: Asked, used: ClusterObject) -> FirstLook:
     look = look_for_cause(asked) if scaled else None  # something else may scale it, for example a job
     if look is not None and look.verdict == "cause_found":
         return look
+    if not rows and used.kind == "Certificate":  # what has its Secret uses it, or another copy
+        return fact(asked, f"Not known who uses {place_of(asked).removeprefix('of ')}.", None, "inconclusive")
     if not rows:
         return fact(asked, f"Nothing that was read uses {place_of(asked).removeprefix('of ')}.", notes=allowed)
     names = ", ".join(row[0] for row in rows[:_MOST_TOLD])

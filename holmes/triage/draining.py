@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.status import pod_ready
 from holmes.kubernetes.fields import matches_selector, text
 from holmes.kubernetes.kinds import SCALED
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, table_of
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted, some_of
+from holmes.triage.points import NUMBER_WORDS, number_of
 from holmes.triage.states import lives
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -43,6 +45,19 @@ _DISRUPT: Final = expression(
     r"|puis-je|peut-on)\b.{0,60}\b(?:evict|disrupt|verdrangen|desalojar|expulsar|evincer|expulser)\b"
     r"|\b(?:can|could|may|how many|wie viele)\b.{0,60}\b(?:evicted|disrupted)\b"
     r"|\bhow many (?:\w+ )?disruptions?\b"
+)
+_OTHER_EVICTION: Final = expression(
+    r"\b(?:had|did|was|were|been|ever|suffered|hatte|hubo|few"
+    r"|several|multiple|half|most|more|and)\b"
+)
+"""Words for an eviction that happened, or for an amount that is not a number."""
+_UNLIMITED: Final = expression(
+    r"\b(?:kubelet|pressure|memory|disk|oom|druck|scheduler|preempt\w*|priorit\w*|taints?)\b"
+)
+_EVERY: Final = expression(r"\b(?:all|every|both|each|alle|beide|todos|todas|tous|toutes)\b")
+_PODS: Final = expression(
+    rf"\b(?P<number>\d{{1,4}}|{'|'.join(word for word in NUMBER_WORDS if word.isalpha())})(?: \w+)?\s+"
+    r"(?:pods?|replicas?|replikas?|copies|instances?|at once)\b"
 )
 _RESTARTED: Final = ("Deployment", "StatefulSet", "DaemonSet", "Pod")
 _NONE_OF_ONE: Final = (0, "0%", "25%")
@@ -141,6 +156,9 @@ def asks_disruption(question: Question, subject: Subject) -> bool:
     """Return whether a question asks if pods of named workloads may be evicted, which their budgets decide."""
     run = any(each.kind in (*_RESTARTED, "PodDisruptionBudget") for each in subject.objects)
     other = question.asks("why", "trouble", "logs", "when", "how_to") or "ServiceAccount" in question.kinds
+    plain = subject.without_names(question.text)
+    other = other or question.period is not None or _OTHER_EVICTION.search(plain) is not None
+    other = other or (any(map(str.isdigit, plain)) and _PODS.search(plain) is None)
     return run and len(subject.named) == 1 and not other and _DISRUPT.search(question.text) is not None
 
 
@@ -162,8 +180,48 @@ def disruption(asked: Asked) -> FirstLook:
     if len(known) < len(allowed):
         return fact(asked, f"How many disruptions {allowed[0][0]} allows is not known.", None, "inconclusive")
     told = "; ".join(f"{name} allows {counted(number, 'disruption')} now" for name, number in known.items())
-    leave = "" if asked.question.asks("count") else "Yes: " if all(known.values()) else "No: "
-    return fact(asked, f"{leave}{told}.")
+    return fact(asked, _decided(asked, pods, budgets, told, min(known.values())))
+
+
+def _decided(
+    asked: Asked, pods: Sequence[ClusterObject], budgets: Sequence[ClusterObject], told: str, least: int
+) -> str:
+    """Return whether the eviction of the pods is allowed now."""
+    if _UNLIMITED.search(asked.subject.without_names(asked.question.text)) is not None:
+        return (
+            f"{told}, which limits only evictions through the API: not those by the kubelet, the scheduler or taints."
+        )
+    several = [pod for pod in pods if sum(_selects(each, pod) for each in budgets) > 1]
+    if several:
+        told = f"more than one PodDisruptionBudget selects {several[0].ref}, so the API server refuses its eviction"
+        return f"No: {told}."
+    if asked.question.asks("count"):
+        return f"{told}."
+    if least >= _wanted(asked, len(pods)):
+        return f"Yes: {told}."
+    leaving = [str(pod.ref) for each in budgets for pod in pods if _selects(each, pod) and _may_leave(each, pod)]
+    if leaving:
+        names = some_of(leaving, _MOST_NAMED)
+        return f"{told}, but pods that are not ready can still be evicted: {names}."
+    return f"No: {told}."
+
+
+def _wanted(asked: Asked, pods: int) -> int:
+    """Return how many pods the question wants to evict."""
+    plain = asked.subject.without_names(asked.question.text)
+    number = _PODS.search(plain)
+    if number is not None:
+        return int(number_of(number["number"]))
+    return max(1, pods) if _EVERY.search(plain) is not None else 1
+
+
+def _may_leave(budget: ClusterObject, pod: ClusterObject) -> bool:
+    """Return whether a pod that is not ready can be evicted although its budget allows no disruption."""
+    if pod_ready(pod):
+        return False
+    healthy, least = budget.integer("status", "currentHealthy"), budget.integer("status", "desiredHealthy")
+    always = budget.text("spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow"
+    return always or pod.text("status", "phase") != "Running" or healthy >= least > 0
 
 
 def _selects(budget: ClusterObject, pod: ClusterObject) -> bool:

@@ -40,6 +40,10 @@ _OF: Final = word_list("of")
 _ON: Final = word_list("locating")
 _DETERMINERS: Final = word_list("determiners")
 _PROBES: Final = frozenset({"liveness", "readiness", "startup"})
+_VERSIONS: Final = frozenset({
+    "version", "versions", "versionen", "kubelet", "kubelet-version", "kubernetes", "k8s", "node", "run", "runs",
+    "running", "have", "has", "hat", "lauft", "tiene", "a", "s", "is", "its",
+})  # fmt: skip
 _LONGEST: Final = 4
 _MOST_TOLD: Final = 4
 _LEAST_PARTS: Final = 2
@@ -131,10 +135,22 @@ def _columns(question: Question, each: ClusterObject) -> Iterator[str]:
             phrase = question.words[at : at + length]
             for name in vocabulary().columns.get(phrase, ()) if phrase != (each.name,) else ():
                 plain = name not in _OTHERWISE or (
-                    name == "version" and each.kind == "Node" and not question.found_word
+                    name == "version"
+                    and each.kind == "Node"
+                    and not question.found_word
+                    and _of_kubelet(question, each)
                 )
                 if plain and (has_cell(each.kind, name) or has_cell(kind, name)):
                     yield name
+
+
+def _of_kubelet(question: Question, node: ClusterObject) -> bool:
+    """Return whether no other program is named: "postgres version on node-1" is not the version of the node."""
+    kinds = {
+        question.words[at] for each in question.found if each.sense == "kind" for at in range(each.first, each.last + 1)
+    }
+    known = kinds | _ASKING | _OF | _ON | _DETERMINERS | _STATING | _VERSIONS | {node.name, *words_of(node.name)}
+    return known.issuperset(question.words)
 
 
 def _spelled_fields(question: Question, each: ClusterObject) -> Iterator[tuple[str, JsonValue]]:

@@ -37,11 +37,16 @@ _SHARED: Final = word_list("shared")
 _INTERROGATIVES: Final = word_list("interrogatives")
 
 
-def relation_filters(asked: Asked) -> Iterator[Filter]:
-    """Yield the filters for the kinds of a question other than the ones that are asked for."""
+def relation_filters(asked: Asked, kinds: Sequence[str]) -> Iterator[Filter]:
+    """Yield the filters for the kinds of a question other than `kinds`, which it asks for.
+
+    How objects belong to a custom object is not known. Only its namespace is.
+    """
     words = asked.question.words
     for place in asked.question.found:
         if place.sense != "kind" or not asked.ledger.is_left("kind", place.first):
+            continue
+        if "." in place.name and set(kinds) != {"Namespace"}:
             continue
         before = words[place.first - 1] if place.first else ""
         shared = (place.name == "Node" and before in _SHARED) or before in _EXTREMES

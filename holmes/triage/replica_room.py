@@ -75,10 +75,18 @@ _KNOWN: Final = frozenset({
     "repliques", "replikas", "resources", "right", "room", "run", "scale", "scaled", "scaling", "scheduled", "si",
     "skaliere", "skalieren", "space", "speicher", "start", "starten", "still", "than", "the", "their", "there", "they",
     "tiennent", "to", "todavia", "today", "up", "us", "viele", "von", "we", "weitere", "wenn", "wie", "will", "wir",
-    "without", "would", "wurde", "wurden", "y", "yet",
+    "would", "wurde", "wurden", "y", "yet",
     "es", "gibt", "ist", "hinein", "hin", "ins", "im", "problems", "there's", "and",
 })  # fmt: skip
 """The words of a question for the room for a workload. Any other word can change the answer."""
+_OTHER_NODES: Final = expression(
+    r"\b(?:add|adding|another|more|additional|extra|further|get|have|one|each|every|per|single|an?|"
+    rf"{_NUMBER.replace('?P<number>', '?:')}) (?:of )?(?:the )?(?:\w+ )?nodes?\b"
+)
+"""Nodes that do not exist yet, or one of several: their room is not the sum of all."""
+_OTHER_UNIT: Final = expression(
+    r"\W*(?:[a-z]+ )?(?:cpus?|cores?|vcpus?|memory|memoria|speicher|ram|[kmgt]i?b?|nodes?)\b"
+)
 _FEWER: Final = frozenset(
     {"down", "runter", "herunter", "herunterskalieren", "fewer", "less", "weniger", "menos", "moins"}
 )
@@ -86,6 +94,7 @@ _NEIGHBOURS: Final = ("podAffinity", "podAntiAffinity")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _NEEDED: Final = ("pods", "cpu", "memory")
 _STORED: Final = ("persistentvolumeclaims", "requests.storage")
+_PARTS: Final = ("requests", "limits")
 _EXAMINED: Final = "Only requests, nodes, quotas and autoscalers were examined, not preemption and new nodes."
 _MOST_TOLD: Final = 4
 
@@ -124,7 +133,7 @@ def replica_room(asked: Asked) -> FirstLook:
     sized = more if more is not None else total
     rest = sized.re.sub(" ", plain) if sized is not None else plain
     others = [word for word in words_of(rest) if word not in _KNOWN]
-    unknown = _unknown(asked, workload)
+    unknown = _not_read(asked, workload, plain, sized) or _unknown(asked, workload)
     if others or unknown:
         told = unknown or f"{', '.join(f'`{word}`' for word in others)} can change the answer"
         return fact(asked, f"Not known how many more pods of {workload.ref} fit: {told}.", None, "inconclusive")
@@ -136,6 +145,22 @@ def replica_room(asked: Asked) -> FirstLook:
     if waiting:
         return fact(asked, f"{'No' if size else 'None'}: {waiting}.")
     return _answer(asked, workload, size)
+
+
+def _not_read(asked: Asked, workload: ClusterObject, plain: str, sized: re.Match[str] | None) -> str:
+    """Return what the question asks for besides more pods on the present nodes, or an empty string."""
+    subject, nodes = asked.subject, any(each.kind == "Node" for each in asked.subject.objects)
+    other = _OTHER_NODES.search(plain)
+    if other is None and not nodes and "node" in words_of(plain):
+        return "which node is meant can change the answer"
+    if other is not None or (sized is not None and _OTHER_UNIT.match(plain, sized.end())):
+        return "only pods on the present nodes were examined"
+    names = [
+        each.name for each in subject.named
+        if workload not in each.objects and any(one.kind != "Node" for one in each.objects)
+    ]  # fmt: skip
+    names += [*(each.name for each in subject.missing), *(each.name for each in subject.excluded)]
+    return f"{', '.join(f'`{name}`' for name in names)} can change the answer" if names else ""
 
 
 def _size(more: re.Match[str] | None, total: re.Match[str] | None, wanted: int) -> int | None:
@@ -294,6 +319,29 @@ def _others(state: ClusterState, workload: ClusterObject, pod: ClusterObject) ->
     if any(is_virtual(node) for node in state.of("Node")):
         yield "the cluster has virtual nodes"
     yield from _of_unread_quotas(state, workload)
+    yield from _of_ranges(state, pod)
+    yield from _of_classes(state, workload)
+
+
+def _of_classes(state: ClusterState, workload: ClusterObject) -> Iterator[str]:
+    """Yield the storage classes of the claims of new pods for which no provisioner makes volumes."""
+    for template in workload.children("spec", "volumeClaimTemplates"):
+        named = text(template, "spec", "storageClassName")
+        found = state.get("StorageClass", "", named) if named else None
+        if found is not None and found.text("provisioner").endswith("/no-provisioner"):
+            yield f"nothing makes volumes of {found.ref}"
+
+
+def _of_ranges(state: ClusterState, pod: ClusterObject) -> Iterator[str]:
+    """Yield the LimitRanges that forbid the amounts of a pod, which is older than they are."""
+    for limits in state.of("LimitRange", pod.namespace):
+        for each in limits.children("spec", "limits"):
+            for name, bound in text_map(each, "max").items():
+                containers = children(child(pod.body, "spec"), "containers")
+                asked = [amount(at(one, "resources", part, name)) for one in containers for part in _PARTS]
+                asked = [requested(pod, name), requested(pod, name, "limits")] if text(each, "type") == "Pod" else asked
+                if max(asked, default=Decimal()) > amount(bound):
+                    yield f"{limits.ref} allows at most {bound} of {name}"
 
 
 def _of_unread_quotas(state: ClusterState, workload: ClusterObject) -> Iterator[str]:

@@ -76,7 +76,7 @@ def select(asked: Asked) -> Selection:
         *value_filters(asked, kinds),
         *field_filters(asked, kinds),
         *use_filters(asked, kinds),
-        *relation_filters(asked),
+        *relation_filters(asked, kinds),
     ]
     if kinds == ("Ingress",):  # that is what they are for
         asked.ledger.take("symptom", *_REACHABLE)

@@ -14,6 +14,7 @@ from holmes.triage.facts import fact, table_of
 from holmes.triage.filters import pod_spec
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import some_of
+from holmes.triage.states import lives
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def port(asked: Asked) -> FirstLook:
     """Return the Services and the workloads that state the port."""
     match = _ON_PORT.search(asked.question.text)
     number, node = (int(match["port"]), bool(match["node"])) if match is not None else (0, False)
-    gaps = unread(asked.state, ("Service", *WORKLOADS), asked.subject.namespaces)
+    gaps = unread(asked.state, ("Service", "Pod", *WORKLOADS), asked.subject.namespaces)
     if gaps:
         return fact(asked, f"{', '.join(gaps)} could not be read completely.", None, "inconclusive")
     rows = list(_on_port(asked, number, node=node))
@@ -93,7 +94,15 @@ def _on_port(asked: Asked, number: int, *, node: bool) -> Iterator[tuple[str, st
                 yield str(each.ref), f"node port {number}, port {integer(one, 'port')}"
             elif not node and number in (integer(one, "port"), one.get("targetPort")):
                 yield str(each.ref), f"port {integer(one, 'port')}→{one.get('targetPort', integer(one, 'port'))}"
-    for each in (one for kind in WORKLOADS for one in asked.state.of(kind) if one.owner is None and not node):
-        for container in children(pod_spec(each), "containers") if asked.subject.contains(each) else ():
+    if not node:
+        yield from dict.fromkeys(_containers_on_port(asked, number))
+
+
+def _containers_on_port(asked: Asked, number: int) -> Iterator[tuple[str, str]]:
+    """Yield the containers that state a port, also those that something added to the pods of a workload."""
+    workloads = (one for kind in WORKLOADS for one in asked.state.of(kind) if one.owner is None)
+    for each in filter(asked.subject.contains, (*workloads, *filter(lives, asked.state.of("Pod")))):
+        spec, owner = pod_spec(each), asked.state.workload_of(each)
+        for container in (*children(spec, "initContainers"), *children(spec, "containers")):
             if any(integer(one, "containerPort") == number for one in children(container, "ports")):
-                yield str(each.ref), f"container {text(container, 'name')}"
+                yield str(owner.ref), f"container {text(container, 'name')}"

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 STORED: Final = ("PersistentVolumeClaim", "PersistentVolume")
 _MOST_NAMES: Final = 4
 _USED: Final = expression(
-    r"\b(?:used|occupied|taken|full|belegt|voll|verbraucht|genutzt|ocupad[oa]s?|usad[oa]s?|llen[oa]s?|utilisee?s?|occupee?s?)\b"
+    r"\b(?:used|uses?|using|usan?|usando|nutzt|nutzen|benutzt|utilise|occup\w*|takes?|taking|consum\w*|fill\w*|taken|full"
+    r"|belegt|voll|verbraucht|genutzt|ocupad[oa]s?|usad[oa]s?|llen[oa]s?|utilisee?s?)\b"
 )
 """A question for how full volumes are, which their objects do not tell."""
 
