@@ -229,7 +229,7 @@ def began(crash: Crash, state: ClusterState) -> float | None:
 def _fails_always(crash: Crash) -> bool:
     """Return whether the runs of a container and the pauses of the kubelet between them fill the time of its pod."""
     restarts = crash.container.restarts
-    short = crash.ran_seconds < _SHORT_RUN_SECONDS  # after a longer run, the pauses begin anew
+    short = crash.ran_seconds < _SHORT_RUN_SECONDS  # after a longer run, the pauses start again
     if not (short and crash.again and crash.finished and crash.pod.created) or restarts < _FEWEST_RESTARTS:
         return False
     pauses = sum(_PAUSE_SECONDS[:restarts]) + _PAUSE_SECONDS[-1] * max(0, restarts - len(_PAUSE_SECONDS))
