@@ -237,3 +237,13 @@ _NEEDS: Final[Mapping[str, Callable[[ClusterState, ClusterObject], Iterator[Obje
     "APIService": _of_api,
 }
 """For each kind, the function that finds the objects that an object of this kind needs."""
+
+
+def naming(state: ClusterState, kind: str, name: str) -> tuple[ClusterObject, ...]:
+    """Return the objects that need an object with this kind and name, which may not exist, without owned objects."""
+    return tuple(
+        each
+        for one in _NEEDS
+        for each in state.of(one)
+        if each.owner is None and any((ref.kind, ref.name) == (kind, name) for ref in _NEEDS[one](state, each))
+    )

@@ -66,6 +66,11 @@ _CLIENTS_OF: Final = expression(
 _NEEDS_OF: Final = expression(
     r"\b(?:dependenc(?:y|ies)|upstreams?|abhangigkeit(?:en)?|dependencias|dependances)\s+(?:of|von|de|du|des|d')\b"
 )
+_MOVING: Final = expression(
+    r"\bwhere (?:does|do|did) .{1,60}\b"
+    r"(?:send|get|fetch|read|write|store|connect|push|pull|load|forward|deliver|post)s?\b"
+)
+"""Questions for the other end of a connection, and not for a node: "where does web send its mails"."""
 _AUXILIARY: Final = expression(r"\b(?:does|do|did)\s+(?:the |our )?(?:\w+ )?$")
 _AUXILIARY_IT: Final = expression(r"\b(?:does|do|did) (?:it|they|this|that)\b")
 _OF_THE_NAME: Final = expression(
@@ -106,6 +111,8 @@ _MOST_TOLD: Final = 4
 def asks_uses(question: Question, subject: Subject) -> bool:
     """Return whether a question asks what uses an object, or what it needs."""
     depends = _DEPENDS.search(question.text) is not None
+    if len(subject.named) == 1 and _MOVING.search(question.text) and not question.asks("why", "logs", "trouble"):
+        return any(each.kind in _USERS for each in subject.objects)
     if question.asks("why", "logs", "count") or (question.asks("images") and not subject.kinds):
         return False
     if asks_user(question) or asks_person(question):
@@ -181,6 +188,8 @@ def _without_names(question: Question, subject: Subject) -> str:
 def _is_outgoing(asked: Asked) -> bool:
     """Return whether the named object uses others: "what does web use", "used by web", but not "who uses web"."""
     text, name = asked.question.text, asked.subject.named[0].name
+    if _MOVING.search(text):
+        return True
     at = text.find(name)
     before, others = text[: max(at, 0)], text.replace(name, " " * len(name))
     if _OUTGOING.search(text) or not _REFERRED.isdisjoint(asked.question.kinds):

@@ -237,6 +237,9 @@ def must_be_name(word: str, *, quoted: bool, sure: bool) -> bool:
     ordinary = vocabulary().is_ordinary(word) or (not quoted and symptoms_in((word,)))
     ordinary = ordinary or word in vocabulary().lists["qualifiers"]
     compound = word[1:2] == "-" and not word[-1].isdigit()  # "x-rays", "e-mails"
+    parts = word.split("-")
+    known = all(sightings((one,)) or symptoms_in((one,)) for one in parts)  # "TLS-Secret"
+    compound = compound or (len(parts) > 1 and known)
     made = quoted or (not ordinary and not compound and ("-" in word or any(sign.isdigit() for sign in word)))
     return bool(made or (sure and not ordinary))
 

@@ -14,6 +14,7 @@ from holmes.triage.at_once import judged_at_once
 from holmes.triage.causes import look_for_cause
 from holmes.triage.complaints import asks_beside
 from holmes.triage.conjectures import without_conjecture
+from holmes.triage.connections import naming
 from holmes.triage.custom_subjects import about_custom_objects
 from holmes.triage.defaults import asks_default
 from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
@@ -24,6 +25,7 @@ from holmes.triage.log_blame import blamed
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.log_errors import asks_error_lines
 from holmes.triage.log_values import STATISTICS
+from holmes.triage.markdown import some_of
 from holmes.triage.names import names_of
 from holmes.triage.narrow_facts import narrow_fact
 from holmes.triage.orders import declined
@@ -61,6 +63,10 @@ _QUANTITIES: Final = frozenset({"memory", "disk"})
 _EVERYDAY: Final = word_list("everyday things")
 _KINDS: Final = frozenset(kind.name for kind in KINDS)
 _MOST_NAMESPACES: Final = 4
+_NEEDED: Final = frozenset(
+    {"Secret", "ConfigMap", "StorageClass", "ServiceAccount", "PersistentVolumeClaim", "Service"}
+)
+_MOST_USERS: Final = 4
 _PRONOUNS: Final = word_list("pronouns")
 _EACH: Final = expression(
     r"\b(?:each|jeweils|chacune?s?|cada un[oa])\b"
@@ -357,6 +363,11 @@ def _not_found(asked: Asked, missing: Missing) -> FirstLook:
     if gaps:
         text = f"Cannot determine whether `{missing.name}` exists: {', '.join(gaps)} could not be read."
         return replace(_empty(asked), summary=text)
+    users = naming(asked.state, missing.kind, missing.name) if asked.question.asks("uses", "list") else ()
+    if users and missing.kind in _NEEDED:
+        told = some_of([str(each.ref) for each in users], _MOST_USERS)
+        text = f"{text} {told} {'needs' if len(users) == 1 else 'need'} it."
+        return replace(_empty(asked), verdict="answered", summary=text)
     return replace(_empty(asked), verdict="not_found", summary=text, neighbours=tuple(map(str, missing.nearest)))
 
 

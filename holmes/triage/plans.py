@@ -59,10 +59,6 @@ _GENERAL: Final = expression(
     r"|wie (?:schreibe|erstelle|funktioniert))"
 )
 """Questions about Kubernetes in general, which no cluster answers."""
-_MOVING: Final = expression(
-    r"\bwhere (?:does|do|did) .{1,60}\b"
-    r"(?:send|get|fetch|read|write|store|connect|push|pull|load|forward|deliver|post)s?\b"
-)
 _WHO_MAY: Final = expression(
     r"^\W*who (?:can|may|could|is allowed to)"
     r" (?:re)?(?:start|scale|delete|edit|patch|update|deploy|exec|roll)\b"
@@ -232,8 +228,7 @@ def _events(asked: Asked) -> FirstLook:
 
 
 def _asks_placement(question: Question, subject: Subject) -> bool:
-    moves = _MOVING.search(question.text) is not None  # "where does web send its mails" does not ask for a node
-    return bool(subject.named) and question.asks("placement") and not question.asks("trouble") and not moves
+    return bool(subject.named) and question.asks("placement") and not question.asks("trouble")
 
 
 _STATED: Final = frozenset({"running", "ready", "pending"})

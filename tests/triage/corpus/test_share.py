@@ -11,11 +11,12 @@ from tests.triage.corpus.loading import CORPORA, Corpus, read_corpus
 from tests.triage.corpus.scoring import judge
 
 EVERY: Final = 24
+FEWEST: Final = 4
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_a_share_of_a_corpus_has_no_false_answer(corpus: Corpus) -> None:
     judgements = [judge(each) for each in answers_to(read_corpus("development", corpus)[::EVERY])]
-    assert len(judgements) >= EVERY // 2
+    assert len(judgements) >= FEWEST
     assert [each.case.id for each in judgements if each.false or each.answer.look is None] == []
