@@ -42,7 +42,7 @@ def asks_all(question: Question, subject: Subject) -> bool:
 
 
 def _state(question: Question) -> str:
-    """Return the state that is asked for. A node has no other health than its readiness."""
+    """Return the state that is asked for. The health of a node is its readiness, unless another condition holds."""
     states = set(question.states)
     if not states and question.kinds[0] == "Node" and _FINE.search(question.text):
         return "ready"

@@ -363,8 +363,10 @@ def _not_found(asked: Asked, missing: Missing) -> FirstLook:
     if gaps:
         text = f"Cannot determine whether `{missing.name}` exists: {', '.join(gaps)} could not be read."
         return replace(_empty(asked), summary=text)
-    users = naming(asked.state, missing.kind, missing.name) if asked.question.asks("uses", "list") else ()
-    if users and missing.kind in _NEEDED:
+    needed = missing.kind in _NEEDED and asked.question.asks("uses", "list")
+    every = naming(asked.state, missing.kind, missing.name) if needed else ()
+    users = [each for each in every if asked.subject.contains(each)]
+    if users:
         told = some_of([str(each.ref) for each in users], _MOST_USERS)
         text = f"{text} {told} {'needs' if len(users) == 1 else 'need'} it."
         return replace(_empty(asked), verdict="answered", summary=text)

@@ -157,14 +157,16 @@ def _examined(asked: Asked, client: ClusterObject, server: ClusterObject) -> _Po
     state, (port, protocol) = asked.state, _asked_port(asked)
     declared = {(each.number, each.protocol) for each in container_ports(server.child("spec"))}
     named = {each.name: each.number for each in container_ports(server.child("spec")) if each.name}
+    served = set[int]()
     for service in services_selecting(state, server.namespace, server.labels):
         for each in service_ports(service):
             target = named.get(each.target, 0) if isinstance(each.target, str) else each.target
             declared |= {(target, each.protocol)} if target else set()
-            port = target if each.port == port and target else port
+            served |= {target} if target and each.port == port else set()
     if port:
-        own = {each for each in declared if each[0] == port and protocol in ("", each[1])}
-        declared = own or {(port, protocol or "TCP")}
+        numbers = served or {port}
+        own = {(number, spoken) for number, spoken in declared if number in numbers and protocol in ("", spoken)}
+        declared = own or {(number, protocol or "TCP") for number in numbers}
     opened: list[int] = []
     closed: list[int] = []
     for number, spoken in sorted(declared):
