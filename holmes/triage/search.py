@@ -51,7 +51,7 @@ def find_subject(question: Question, names: Names, namespace: str) -> tuple[Ques
 
     The returned question no longer contains the phrases that turned out to be names.
     """
-    search = _Search(question, names)
+    search = _Search(question, names, namespace)
     subject = search.subject(namespace)
     return search.question, with_missing_owners(search.question, subject, names)
 
@@ -59,9 +59,10 @@ def find_subject(question: Question, names: Names, namespace: str) -> tuple[Ques
 class _Search:
     """One search for the names in one question."""
 
-    def __init__(self, question: Question, names: Names) -> None:
+    def __init__(self, question: Question, names: Names, given: str) -> None:
         self.question = question
         self.names = names
+        self._given = (given,) if given in names.namespaces and not question.whole_cluster else ()
         self.words = question.words
         self._known = {index for each in question.found for index in range(each.first, each.last + 1)}
         self._used: set[int] = set()
@@ -125,7 +126,7 @@ class _Search:
         "infer waits for a gpu" is not about the namespace `gpu` if `infer` is in another one.
         """
         elsewhere = named and not any(each.namespace in spaces for each in named[0].objects)
-        return () if elsewhere and self._beside.issuperset(spaces) else spaces
+        return self._given if elsewhere and self._beside.issuperset(spaces) else spaces
 
     def _is_excluded(self, index: int) -> bool:
         """Return whether a word is after "except", or after "not in"."""
@@ -205,7 +206,8 @@ class _Search:
             named = any(each.kind != "Namespace" for each in self.names.named(word))
             if "/" not in word and (inside or not (named or index in self._known)):
                 found = tuple(self._with_more(index))
-                self._beside |= {name for _, name in found} if not inside else set()
+                by_chance = not inside and word.isalpha() and word not in self._given
+                self._beside |= {name for _, name in found} if by_chance else set()
                 yield from found
 
     def _past_excluding(self, after: tuple[int, ...]) -> tuple[int, ...]:
@@ -293,7 +295,7 @@ class _Search:
                 return self._similar(plain, kind, spaces)
             free = not objects and index not in self._known and not self._qualifies(index)
             if free and not self.question.asks("images") and spaces:
-                objects = tuple(each for each in self.names.named(plain) if each.kind != "Namespace")
+                objects = tuple(each for each in self.names.named(plain, "", self._given) if each.kind != "Namespace")
                 if (
                     objects
                     and not self._beside.issuperset(spaces)
