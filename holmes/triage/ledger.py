@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.grammar import counts_told, qualifies
 from holmes.triage.point_search import MONTHS
-from holmes.triage.vocabulary import symptoms_in, vocabulary, word_list
+from holmes.triage.vocabulary import beginnings, symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -97,6 +97,13 @@ class Ledger:
         """Mark parts as used: those with one of `names`, or all of the sense."""
         for part in [*self._left]:
             if part.sense == sense and (not names or part.name in names) and at in (None, part.at):
+                del self._left[part]
+
+    def take_words(self, *said: str) -> None:
+        """Mark the unknown words as used that begin like one of the lists of the vocabulary."""
+        words = [part for part in self._left if part.sense in ("word", "value")]
+        for part in words:
+            if any(beginnings(each).match(part.name) for each in said):
                 del self._left[part]
 
     def is_left(self, sense: PartSense, at: int) -> bool:

@@ -27,13 +27,11 @@ from holmes.triage.log_errors import asks_error_lines
 from holmes.triage.log_values import STATISTICS
 from holmes.triage.markdown import some_of
 from holmes.triage.names import names_of
-from holmes.triage.narrow_facts import narrow_fact
 from holmes.triage.orders import declined
 from holmes.triage.other_readings import read_otherwise
 from holmes.triage.pasted_alerts import pasted_alert, without_mark
-from holmes.triage.plans import plans_of
+from holmes.triage.plans import OF_OBJECTS, plans_of
 from holmes.triage.quantities import usage
-from holmes.triage.reach import reach
 from holmes.triage.scopes import logged_in_scope
 from holmes.triage.search import find_subject
 from holmes.triage.second_look import objections, second_look
@@ -284,6 +282,7 @@ def _answer(asked: Asked, plans: Sequence[Plan]) -> FirstLook:
         own = replace(asked, ledger=asked.ledger.copy())
         for sense in plan.takes:
             own.ledger.take(sense)
+        own.ledger.take_words("said of anything", plan.said)
         looks.append(weighed(own, plan.answer(own)))
         wanted = len(looks) > 1 and (not asked.question.complains or asks_beside(asked.question.text))
         if looks[-1].verdict == "cause_found" or (wanted and looks[-1].verdict == "answered"):
@@ -292,7 +291,7 @@ def _answer(asked: Asked, plans: Sequence[Plan]) -> FirstLook:
     asks = asked.question.asks("count") or asks_for_things(asked.question) or names_things(asked.question)
     asks = asks or asks_error_lines(asked.question, asked.subject) or asked.question.asks(*STATISTICS)
     tells = asked.question.wants_reason or asked.question.symptoms - _QUANTITIES
-    asks = asks or plans[0].answer in (narrow_fact, reach)  # "can I scale web to 9" has a word of a symptom
+    asks = asks or plans[0].said != OF_OBJECTS  # "can I scale web to 9" has a word of a symptom
     if look.verdict != "inconclusive" or asks or not tells or len(looks) > 1:
         return look
     cause = weighed(asked, look_for_cause(replace(asked, ledger=asked.ledger.copy())))

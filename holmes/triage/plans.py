@@ -79,16 +79,21 @@ _PAST_VERBS: Final = word_list("past verbs")
 _MEASURED: Final = word_list("measured")
 
 
+OF_OBJECTS: Final = "said of objects"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """A kind of answer. `fits` returns whether a question with a subject asks for it.
 
-    `takes` contains the senses of the ledger that the answer itself takes into account.
+    `takes` contains the senses of the ledger that the answer itself takes into account. `said` is the list of the
+    vocabulary with the words for what it tells, which need not be in the answer.
     """
 
     fits: Callable[[Question, Subject], bool]
     answer: Callable[[Asked], FirstLook]
     takes: tuple[PartSense, ...] = ()
+    said: str = OF_OBJECTS
 
 
 def _plan_of(question: Question, subject: Subject) -> Plan | None:
@@ -321,68 +326,67 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
     return _is_specific(question, subject) or (asks and not unknown_parts(question, subject))
 
 
-_ALL: Final[tuple[PartSense, ...]] = (
-    "word", "aside", "symptom", "value", "concept", "state", "kind", "bound", "period",
-)  # fmt: skip
+_ALL: Final[tuple[PartSense, ...]] = ("aside", "symptom", "concept", "state", "kind", "bound", "period")
+"""All but unknown words and values: an answer that neither says nor stands for them is about something else."""
 _OF_LINES: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "state", "kind", "bound", "period")
 _CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept"))
 _PLANS: Final = (
-    Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL),
-    Plan(fits=asks_drain, answer=drain, takes=_ALL),
-    Plan(fits=asks_restart, answer=restart, takes=_ALL),
-    Plan(fits=asks_narrow_fact, answer=narrow_fact, takes=_ALL),
-    Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL),
+    Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL, said="said of commands"),
+    Plan(fits=asks_drain, answer=drain, takes=_ALL, said="said of commands"),
+    Plan(fits=asks_restart, answer=restart, takes=_ALL, said="said of commands"),
+    Plan(fits=asks_narrow_fact, answer=narrow_fact, takes=_ALL, said="said of narrow facts"),
+    Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL, said="said of uses"),
     Plan(fits=asks_error_lines, answer=log_answer, takes=_OF_LINES),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
     Plan(fits=asks_event_count, answer=event_count, takes=_ALL),
     Plan(fits=inventory.asks_restarts, answer=inventory.restarts_of, takes=_ALL),
-    Plan(fits=_asks_whose, answer=details.addresses, takes=_ALL),
+    Plan(fits=_asks_whose, answer=details.addresses, takes=_ALL, said="said of addresses"),
     Plan(fits=asks_all, answer=all_of, takes=("state", "kind", "concept", "symptom")),
     Plan(fits=asks_columns, answer=inventory.number_or_list),
-    Plan(fits=asks_reach, answer=reach, takes=_ALL),
-    Plan(fits=asks_permission, answer=permission, takes=_ALL),
-    Plan(fits=asks_former, answer=former, takes=_ALL),
-    Plan(fits=asks_time, answer=moments, takes=_ALL),
-    Plan(fits=details.asks_keys, answer=details.keys, takes=_ALL),
-    Plan(fits=asks_port_forward, answer=port_forward, takes=_ALL),
-    Plan(fits=asks_log_command, answer=log_command, takes=_ALL),
-    Plan(fits=asks_exec, answer=exec_command, takes=_ALL),
-    Plan(fits=asks_route, answer=route, takes=_ALL),
-    Plan(fits=asks_exposure, answer=exposure, takes=_ALL),
-    Plan(fits=details.asks_scaling_bounds, answer=details.scaling_bounds, takes=_ALL),
+    Plan(fits=asks_reach, answer=reach, takes=_ALL, said="said of reach"),
+    Plan(fits=asks_permission, answer=permission, takes=_ALL, said="said of rights"),
+    Plan(fits=asks_former, answer=former, takes=_ALL, said="said of changes"),
+    Plan(fits=asks_time, answer=moments, takes=_ALL, said="said of times"),
+    Plan(fits=details.asks_keys, answer=details.keys, takes=_ALL, said="said of fields"),
+    Plan(fits=asks_port_forward, answer=port_forward, takes=_ALL, said="said of commands"),
+    Plan(fits=asks_log_command, answer=log_command, takes=_ALL, said="said of commands"),
+    Plan(fits=asks_exec, answer=exec_command, takes=_ALL, said="said of commands"),
+    Plan(fits=asks_route, answer=route, takes=_ALL, said="said of addresses"),
+    Plan(fits=asks_exposure, answer=exposure, takes=_ALL, said="said of addresses"),
+    Plan(fits=details.asks_scaling_bounds, answer=details.scaling_bounds, takes=_ALL, said="said of amounts"),
     Plan(fits=_asks_default, answer=default, takes=_ALL),
-    Plan(fits=asks_field, answer=field_answer, takes=_ALL),
-    Plan(fits=asks_condition, answer=condition, takes=_ALL),
-    Plan(fits=details.asks_spread, answer=details.placement, takes=_ALL),
+    Plan(fits=asks_field, answer=field_answer, takes=_ALL, said="said of fields"),
+    Plan(fits=asks_condition, answer=condition, takes=_ALL, said="said of fields"),
+    Plan(fits=details.asks_spread, answer=details.placement, takes=_ALL, said="said of fields"),
     Plan(fits=asks_stated_number, answer=stated_number, takes=_ALL),
     Plan(fits=details.asks_which_is_older, answer=details.ages, takes=_ALL),
     Plan(fits=asks_logs, answer=log_answer, takes=_OF_LINES),
-    Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept")),
+    Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept"), said="said of changes"),
     Plan(fits=_asks_events, answer=_events, takes=("period", "concept")),
-    Plan(fits=asks_quota, answer=quota, takes=_ALL),
-    Plan(fits=_asks_usage, answer=usage, takes=_ALL),
-    Plan(fits=asks_room, answer=room, takes=_ALL),
-    Plan(fits=_counts_amount, answer=resources),
-    Plan(fits=_asks_version, answer=details.versions),
-    Plan(fits=_counts_images, answer=details.images),
+    Plan(fits=asks_quota, answer=quota, takes=_ALL, said="said of amounts"),
+    Plan(fits=_asks_usage, answer=usage, takes=_ALL, said="said of amounts"),
+    Plan(fits=asks_room, answer=room, takes=_ALL, said="said of amounts"),
+    Plan(fits=_counts_amount, answer=resources, said="said of amounts"),
+    Plan(fits=_asks_version, answer=details.versions, said="said of fields"),
+    Plan(fits=_counts_images, answer=details.images, said="said of fields"),
     Plan(fits=_counts_replicas, answer=details.replicas),
     Plan(fits=_calm("history"), answer=details.history),
     Plan(fits=_counts, answer=inventory.number_or_list),
     Plan(fits=_asks_what_runs, answer=inventory.number_or_list),
-    Plan(fits=_asks_what_is_at, answer=details.addresses),
-    Plan(fits=_asks_what_runs_with, answer=dependencies.uses),
-    Plan(fits=_wants_images, answer=details.images),
-    Plan(fits=dependencies.asks_uses, answer=dependencies.uses),
+    Plan(fits=_asks_what_is_at, answer=details.addresses, said="said of addresses"),
+    Plan(fits=_asks_what_runs_with, answer=dependencies.uses, said="said of uses"),
+    Plan(fits=_wants_images, answer=details.images, said="said of fields"),
+    Plan(fits=dependencies.asks_uses, answer=dependencies.uses, said="said of uses"),
     Plan(fits=_asks_of_image, answer=inventory.number_or_list),
-    Plan(fits=_asks_images, answer=details.images),
-    Plan(fits=_asks_placement, answer=details.placement),
-    Plan(fits=_calm("address"), answer=details.addresses),
-    Plan(fits=_asks_amount_calmly, answer=resources),
+    Plan(fits=_asks_images, answer=details.images, said="said of fields"),
+    Plan(fits=_asks_placement, answer=details.placement, said="said of fields"),
+    Plan(fits=_calm("address"), answer=details.addresses, said="said of addresses"),
+    Plan(fits=_asks_amount_calmly, answer=resources, said="said of amounts"),
     Plan(fits=_calm("replicas"), answer=details.replicas),
     Plan(fits=_asks_description, answer=details.described),
-    Plan(fits=_asks_settings, answer=settings),
+    Plan(fits=_asks_settings, answer=settings, said="said of fields"),
     Plan(fits=asks_if_has, answer=inventory.number_or_list, takes=("concept",)),
     Plan(fits=asks_list, answer=inventory.number_or_list),
-    Plan(fits=_asks_who, answer=dependencies.uses),
+    Plan(fits=_asks_who, answer=dependencies.uses, said="said of uses"),
     _CAUSE,
 )

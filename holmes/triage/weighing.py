@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -15,10 +16,10 @@ from holmes.triage.log_answers import asks_logs
 from holmes.triage.log_errors import against_health
 from holmes.triage.not_read import not_read
 from holmes.triage.past import NOW_SECONDS
-from holmes.triage.vocabulary import word_list
+from holmes.triage.vocabulary import folded, word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from holmes.triage.asked import Asked
     from holmes.triage.question import Question
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
 _UNMEASURED: Final = word_list("unmeasured")
 _ASKING_LEAVE: Final = word_list("asking leave")
 _OF: Final = word_list("of")
-_COMPONENTS: Final = frozenset({"kubernetes", "k8s", "kubelet", "kubelets"})
 _LAST_OPENING: Final = 2
 """The last place of a noun that the question begins with: "did the import of catalog fail"."""
 _FEW_WORDS: Final = 6
+_LEAST_STEM: Final = 4
+_LONGEST_ENDING: Final = 3
 _KILLED: Final = "137"
 """The exit code of a container that got the signal SIGKILL."""
 _UNCHECKED: Final = frozenset({"permission", "usage", "secret_value", "uses", "resources"})
@@ -83,8 +85,7 @@ def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:
     gone = next((each for each in asked.subject.named if each.match == "gone"), None)
     if gone is not None and asks_logs(asked.question, asked.subject):
         return replace(look, verdict="not_found", summary=f"No pod is named `{gone.name}`.", table=None, lines=())
-    if not asked.subject.named and not asked.subject.namespaces and _is_of_fields(asked):
-        left = (*left, *asked.ledger.left("word", "value"))
+    left = (*left, *_unsaid(look, asked.ledger.left("word", "value")))
     if not left:
         return look
     parts = ", ".join(f"`{part}`" for part in left)
@@ -92,12 +93,14 @@ def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:
     return replace(look, verdict="inconclusive", summary=text, table=None, lines=())
 
 
-def _is_of_fields(asked: Asked) -> bool:
-    """Return whether a question is about fields of all objects, whose answers take no condition."""
-    question = asked.question
-    fields = question.asks("images", "resources", "replicas", "settings") or "restarting" in question.states
-    versions = not _COMPONENTS.isdisjoint(question.words)  # "which version of the kubelet" needs no object
-    return fields and not asked.subject.kinds and not versions
+def _unsaid(look: FirstLook, words: Iterable[str]) -> Iterator[str]:
+    """Yield the words that no word of the answer begins like: it did not take them into account."""
+    rows = (look.table.header, *look.table.rows) if look.table is not None else ()
+    said = folded(" ".join((look.summary, *rows, *look.lines, *look.evidence, *look.chain, *look.fix)))
+    for word in words:
+        stem = word[: max(_LEAST_STEM, len(word) - _LONGEST_ENDING)]
+        if re.search(rf"(?<![a-z0-9]){re.escape(stem)}", said) is None:
+            yield word
 
 
 def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
