@@ -21,7 +21,7 @@ from holmes.triage.inventory import FEWER_READY, number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.log_answers import DISTINCT
 from holmes.triage.markdown import counted
-from holmes.triage.pods_asked import with_label
+from holmes.triage.pods_asked import pods_named, runs_nothing, with_label, workloads_named
 from holmes.triage.relations import ordinal_of
 from holmes.triage.states import is_ready, state_test, wanted_replicas
 from holmes.triage.tags import asks_to_confirm
@@ -57,11 +57,9 @@ _CONTENT: Final = expression(
 
 def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
     """Return the named objects with pods, or all workloads in the scope of the question."""
-    if asked.subject.named and all(each.kind == "Node" for each in asked.subject.objects):
-        nodes = {each.name for each in asked.subject.objects}
-        return tuple(pod for pod in asked.state.of("Pod") if pod.text("spec", "nodeName") in nodes)
     if asked.subject.named:
-        return tuple(each for each in asked.subject.objects if each.kind in (*WORKLOAD_KINDS, "Pod"))
+        of_nodes = all(each.kind == "Node" for each in asked.subject.objects)
+        return pods_named(asked) if of_nodes else workloads_named(asked)
     kinds = [kind for kind in asked.question.kinds if kind in (*WORKLOAD_KINDS, "Pod")] or list(WORKLOAD_KINDS)
     return tuple(each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each))
 
@@ -75,6 +73,8 @@ def images(asked: Asked) -> FirstLook:
     states = ", ".join(asked.question.states).replace("_", " ")
     tests = [test for name in asked.question.states if (test := state_test("Pod", name)) is not None]
     every = dict.fromkeys(user for each in _pods_or_workloads(asked) for user in asked.state.pods_of(each) or (each,))
+    if not every and (unknown := runs_nothing(asked, "The images")) is not None:
+        return unknown
     users = [each for each in every if not tests or (each.kind == "Pod" and all(test(each) for test in tests))]
     used: dict[tuple[str, str], int] = Counter()
     for each in users:  # a workload without pods only would use its images
@@ -212,6 +212,8 @@ def replicas(asked: Asked) -> FirstLook:
         return number_or_list(asked)
     asked = with_label(asked)
     found = [each for each in _pods_or_workloads(asked) if each.kind != "Pod"]
+    if asked.subject.named and not found:  # "which pod is the replica of db"
+        return runs_nothing(asked, "The number of replicas") or number_or_list(asked)
     if asked.subject.named and not all(map(is_ready, found)) and not asked.question.asks("count", "list"):
         return look_for_cause(asked)
     if "HorizontalPodAutoscaler" in asked.question.kinds and _autoscalers(asked):
@@ -337,9 +339,7 @@ def history(asked: Asked) -> FirstLook:
 def asks_keys(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for the keys of a ConfigMap or a Secret, or for the value of a named key."""
     holders = [each for each in subject.objects if each.kind in ("ConfigMap", "Secret")]
-    plain = question.text
-    for each in subject.named:
-        plain = plain.replace(each.name, " ")
+    plain = subject.without_names(question.text)
     named = beginnings("key names").search(plain) is not None
     content = bool(holders) and _CONTENT.search(plain) is not None
     valued = content or any(key.lower() in question.words for each in holders for key in each.child("data"))

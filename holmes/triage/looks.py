@@ -31,6 +31,7 @@ from holmes.triage.narrow_facts import narrow_fact
 from holmes.triage.orders import declined
 from holmes.triage.other_readings import read_otherwise
 from holmes.triage.pasted_alerts import pasted_alert, without_mark
+from holmes.triage.permissions import permission
 from holmes.triage.plans import plans_of
 from holmes.triage.quantities import usage
 from holmes.triage.reach import reach
@@ -292,7 +293,7 @@ def _answer(asked: Asked, plans: Sequence[Plan]) -> FirstLook:
     asks = asked.question.asks("count") or asks_for_things(asked.question) or names_things(asked.question)
     asks = asks or asks_error_lines(asked.question, asked.subject) or asked.question.asks(*STATISTICS)
     tells = asked.question.wants_reason or asked.question.symptoms - _QUANTITIES
-    asks = asks or plans[0].answer in (narrow_fact, reach)  # "can I scale web to 9" has a word of a symptom
+    asks = asks or plans[0].answer in (narrow_fact, reach, permission)  # "can I scale web to 9" has a word of a symptom
     if look.verdict != "inconclusive" or asks or not tells or len(looks) > 1:
         return look
     cause = weighed(asked, look_for_cause(replace(asked, ledger=asked.ledger.copy())))

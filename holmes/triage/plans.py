@@ -201,7 +201,7 @@ def _counts_amount(question: Question, subject: Subject) -> bool:
 
 def _counts_replicas(question: Question, subject: Subject) -> bool:
     """Return whether a question counts the replicas of named workloads. Without names, it counts workloads or pods."""
-    runs = any(each.kind in WORKLOADS for each in subject.objects)
+    runs = any(each.kind in (*WORKLOADS, "Service", "Ingress") for each in subject.objects)
     return question.asks("count") and question.asks("replicas") and runs and not question.comparisons
 
 
