@@ -233,7 +233,7 @@ def _users(asked: Asked, used: ClusterObject) -> FirstLook:
     kinds = _kinds_of_users(asked, used)
     found |= {each.ref: User(object=each, how="names it") for each in _naming(asked.state, used)}
     wanted = [user for ref, user in sorted(found.items()) if ref.kind in kinds]
-    none = not wanted and kinds and kinds <= _POLICIES and is_traced(used.kind, kinds)  # "which HPA scales web"
+    none = not wanted and kinds and kinds.isdisjoint(WORKLOADS) and is_traced(used.kind, kinds)
     if not wanted and not none:
         wanted = [user for ref, user in sorted(found.items()) if ref not in own or len(found) == 1]
     if _is_call(asked) and not kinds:
@@ -352,10 +352,10 @@ def _between(asked: Asked) -> FirstLook:
             path = next((found[each.ref].path for each in others if each.ref in found and each is not user), ())
             if len(path) > 1:
                 return fact(asked, f"Yes: {' → '.join(map(str, path))}.")
-    referred = next((each for each in (*first, *second) if each.kind in _REFERRED), None)
-    other = second[0] if referred in first else first[0]
-    known = referred is not None and is_traced(referred.kind, (other.kind,))
-    if referred is not None and known and not unread(asked.state, WORKLOADS, (referred.namespace,)):
+    pairs = [pair for one in first for each in second for pair in ((one, each), (each, one))]
+    traced = (pair for pair in pairs if pair[0].kind in _REFERRED and is_traced(pair[0].kind, (pair[1].kind,)))
+    referred, other = next(traced, (None, first[0]))
+    if referred is not None and not unread(asked.state, WORKLOADS, (referred.namespace,)):
         return fact(asked, f"No: {other.ref} does not refer to {referred.ref}.")
     text = f"Nothing that was read shows that {first[0].ref} and {second[0].ref} use each other."
     return fact(asked, text, None, "inconclusive")

@@ -31,7 +31,7 @@ from holmes.triage.ledger import unread
 from holmes.triage.names import is_of, plain_value
 from holmes.triage.relations import relation_filters
 from holmes.triage.time_filters import time_filters
-from holmes.triage.users import ingresses_to, users_of
+from holmes.triage.users import claims_of, ingresses_to, users_of
 from holmes.triage.version_filters import version_filters
 from holmes.triage.vocabulary import word_list
 
@@ -249,6 +249,12 @@ def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
         for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")):
             yield pod.ref
         yield from (workload.ref for workload in serving_workloads(state, each))
+    if each.kind == "PersistentVolumeClaim":  # other pods of its workload have other claims
+        users = [user for user in users_of(state, each) if user.object.kind in WITH_TEMPLATE]
+        pods = [pod for user in users for pod in state.pods_of(user.object) if each.name in claims_of(pod)]
+        yield from (ref for pod in pods for ref in identity(state, pod))
+        if pods:
+            return
     served = each.kind in (*WORKLOAD_KINDS, "Pod", "Service")
     yield from (ingress.ref for ingress in ingresses_to(state, each))
     for user in users_of(state, each):

@@ -108,9 +108,13 @@ def _of_claim(state: ClusterState, used: ClusterObject) -> Iterator[User]:
             if used.name.startswith(f"{text(template, 'metadata', 'name')}-{each.name}-"):
                 yield User(object=each, how="spec.volumeClaimTemplates")
     for pod in state.of("Pod", used.namespace):
-        names = (text(each, "persistentVolumeClaim", "claimName") for each in pod.children("spec", "volumes"))
-        if used.name in names:
+        if used.name in claims_of(pod):
             yield User(object=state.workload_of(pod), how=f"a volume of {pod.ref}")
+
+
+def claims_of(pod: ClusterObject) -> tuple[str, ...]:
+    """Return the names of the claims that a pod mounts."""
+    return tuple(text(each, "persistentVolumeClaim", "claimName") for each in pod.children("spec", "volumes"))
 
 
 def _of_pod_specs(state: ClusterState, used: ClusterObject) -> Iterator[User]:
