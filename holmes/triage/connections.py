@@ -47,7 +47,11 @@ class Connection:
 
 
 def connections(
-    state: ClusterState, subjects: Iterable[ClusterObject], without: frozenset[ObjectRef] = frozenset()
+    state: ClusterState,
+    subjects: Iterable[ClusterObject],
+    without: frozenset[ObjectRef] = frozenset(),
+    *,
+    most_hops: int = _MOST_HOPS - 1,
 ) -> dict[ObjectRef, Connection]:
     """Return the objects that serve `subjects`, including the subjects, their owners and their pods.
 
@@ -57,7 +61,7 @@ def connections(
     waiting: list[Connection] = []
 
     def add(ref: ObjectRef, path: tuple[ObjectRef, ...]) -> None:
-        if ref not in found and ref not in without and len(path) <= _MOST_HOPS and len(found) < _MOST_OBJECTS:
+        if ref not in found and ref not in without and len(path) <= most_hops + 1 and len(found) < _MOST_OBJECTS:
             found[ref] = Connection(ref=ref, path=path)
             waiting.append(found[ref])
 

@@ -10,7 +10,7 @@ from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import lacking_containers
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
-from holmes.triage.pods_asked import filtered, pods_named, take_exclusions
+from holmes.triage.pods_asked import filtered, pods_named, runs_nothing, take_exclusions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,6 +40,9 @@ def containers_in_state(asked: Asked) -> FirstLook:
     asked.ledger.take("kind", "Pod", "Namespace", *(each.kind for each in asked.subject.objects))
     if states:
         asked.ledger.take("concept", "trouble", "health")
+    unknown = runs_nothing(asked, "The number of containers")
+    if unknown is not None:
+        return unknown
     without = lacking_containers(asked)
     take_exclusions(asked)
     keyed = replace(asked, question=replace(asked.question, found=()))

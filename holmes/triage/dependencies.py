@@ -6,11 +6,13 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.custom_links import named_in
 from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import children, integer, text
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.causes import look_for_cause
 from holmes.triage.cells import told_owner
+from holmes.triage.certainty import USED, is_traced, unsettled
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import pod_spec
@@ -18,18 +20,19 @@ from holmes.triage.grammar import asks_person, asks_user
 from holmes.triage.inventory import number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
-from holmes.triage.users import users_of
+from holmes.triage.users import User, users_of
 from holmes.triage.vocabulary import beginnings, word_list
 from holmes.values.expressions import expression
+from holmes.values.texts import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
     from holmes.triage.asked import Asked
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
-    from holmes.triage.users import User
     from holmes.values.findings import ObjectRef
     from holmes.values.first_look import FirstLook
 
@@ -160,9 +163,13 @@ def uses(asked: Asked) -> FirstLook:
     owning = beginnings("owners").search(asked.question.spoken) or "responsible" in asked.question.words
     if owning and owned:
         return _owner(asked, first)
-    if _is_routed(asked, first) or "behind" in asked.question.words or (first.kind in _USERS and _is_outgoing(asked)):
-        return _needs(asked, first)
-    return _users(asked, first)
+    other = tuple(each for each in asked.question.found if each.name not in (first.kind, f"{first.kind}.{first.group}"))
+    made = first.kind not in USED and any(each.sense == "kind" for each in other)
+    if made or first.kind == "Node":  # the Secrets of a store, the pods on a node
+        return number_or_list(replace(asked, question=replace(asked.question, found=other)))
+    routed = _is_routed(asked, first) or "behind" in asked.question.words
+    outgoing = routed or (first.kind in _USERS and _is_outgoing(asked))
+    return (_needs if outgoing else _users)(asked, first)
 
 
 def _is_routed(asked: Asked, each: ClusterObject) -> bool:
@@ -224,9 +231,11 @@ def _users(asked: Asked, used: ClusterObject) -> FirstLook:
     found = {user.object.ref: user for each in asked.subject.objects for user in users_of(asked.state, each)}
     several = len(asked.subject.named) > 1
     kinds = _kinds_of_users(asked, used)
-    wanted = [user for ref, user in sorted(found.items()) if ref.kind in kinds] or [
-        user for ref, user in sorted(found.items()) if ref not in own or len(found) == 1
-    ]
+    found |= {each.ref: User(object=each, how="names it") for each in _naming(asked.state, used)}
+    wanted = [user for ref, user in sorted(found.items()) if ref.kind in kinds]
+    none = not wanted and kinds and kinds.isdisjoint(WORKLOADS) and is_traced(used.kind, kinds)
+    if not wanted and not none:
+        wanted = [user for ref, user in sorted(found.items()) if ref not in own or len(found) == 1]
     if _is_call(asked) and not kinds:
         wanted = [user for user in wanted if user.object.kind not in _POLICIES]
     allowed = _policies([*found.values()]) if _is_call(asked) else ()
@@ -237,10 +246,11 @@ def _users(asked: Asked, used: ClusterObject) -> FirstLook:
     look = look_for_cause(asked) if scaled else None  # something else may scale it, for example a job
     if look is not None and look.verdict == "cause_found":
         return look
-    if not rows and used.kind == "Certificate":  # what has its Secret uses it, or another copy
+    if not rows and used.kind not in USED:
         return fact(asked, f"Not known who uses {place_of(asked).removeprefix('of ')}.", None, "inconclusive")
     if not rows:
-        return fact(asked, f"Nothing that was read uses {place_of(asked).removeprefix('of ')}.", notes=allowed)
+        noun = f"No {' or '.join(sorted(kinds))}" if none else "Nothing"
+        return fact(asked, f"{noun} that was read uses {place_of(asked).removeprefix('of ')}.", notes=allowed)
     names = ", ".join(row[0] for row in rows[:_MOST_TOLD])
     more = ", …" if len(rows) > _MOST_TOLD else ""
     verb = "uses" if len(rows) == 1 else "use"
@@ -248,6 +258,13 @@ def _users(asked: Asked, used: ClusterObject) -> FirstLook:
     summary = f"{counted(len(rows), 'object')} {verb} {of}: {names}{more}."
     lines = tuple(_for_each(asked)) if several else ()
     return fact(asked, summary, table_of(("user", "reference"), rows), notes=allowed, lines=lines)
+
+
+def _naming(state: ClusterState, used: ClusterObject) -> Iterator[ClusterObject]:
+    """Yield the custom resources that name another one, for example the ExternalSecrets of a store."""
+    for each in state.custom_resources if used.group else ():
+        if used.ref in named_in(state, each):
+            yield each
 
 
 def _for_each(asked: Asked) -> Iterator[str]:
@@ -295,6 +312,9 @@ def _needs(asked: Asked, user: ClusterObject) -> FirstLook:
     if (_is_call(asked) or _is_routed(asked, user)) and not kinds:
         kinds = {"Service"} & {ref.kind for ref in near}
     rows = [(str(ref), _state_of(asked, ref)) for ref in near if not kinds or ref.kind in kinds]
+    if not rows and not is_traced(user.kind, kinds or {""}):
+        names = " and ".join(sorted(plural(kind.partition(".")[0]) for kind in kinds)) or "objects"
+        return unsettled(asked, f"Which {names} it needs", (f"of {user.ref}",))
     noun = next(iter(kinds)) if len(kinds) == 1 else "object"
     names = ": " + ", ".join(row[0] for row in rows[:_MOST_TOLD]) if rows else ""
     more = ", …" if len(rows) > _MOST_TOLD else ""
@@ -332,9 +352,10 @@ def _between(asked: Asked) -> FirstLook:
             path = next((found[each.ref].path for each in others if each.ref in found and each is not user), ())
             if len(path) > 1:
                 return fact(asked, f"Yes: {' → '.join(map(str, path))}.")
-    referred = next((each for each in (*first, *second) if each.kind in _REFERRED), None)
+    pairs = [pair for one in first for each in second for pair in ((one, each), (each, one))]
+    traced = (pair for pair in pairs if pair[0].kind in _REFERRED and is_traced(pair[0].kind, (pair[1].kind,)))
+    referred, other = next(traced, (None, first[0]))
     if referred is not None and not unread(asked.state, WORKLOADS, (referred.namespace,)):
-        other = second[0] if referred in first else first[0]
         return fact(asked, f"No: {other.ref} does not refer to {referred.ref}.")
     text = f"Nothing that was read shows that {first[0].ref} and {second[0].ref} use each other."
     return fact(asked, text, None, "inconclusive")

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import autoscalers_of, replica_sets_newest_first, revision
-from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.kubernetes.fields import child, children, duration, integer, text, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.cells import metric_targets
+from holmes.triage.certainty import unsettled
 from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.image_filters import image_conditions, images_of
@@ -21,11 +21,10 @@ from holmes.triage.inventory import FEWER_READY, number_or_list
 from holmes.triage.ledger import unread
 from holmes.triage.log_answers import DISTINCT
 from holmes.triage.markdown import counted
-from holmes.triage.pods_asked import with_label
+from holmes.triage.pods_asked import pods_named, runs_nothing, with_label, workloads_named
 from holmes.triage.relations import ordinal_of
 from holmes.triage.states import is_ready, state_test, wanted_replicas
 from holmes.triage.tags import asks_to_confirm
-from holmes.triage.users import keys_used
 from holmes.triage.vocabulary import beginnings, folded, word_list
 from holmes.values.expressions import expression
 from holmes.values.fixes import namespace_option, resource_path
@@ -47,21 +46,16 @@ _SPREAD: Final = expression(
 )
 _RUNS_ON: Final = expression(r"\b(?:runs?|running|lauft|laufen|corren?|tournent?) (?:on|auf|en|sur)\b")
 _SCALE: Final = frozenset({"scale", "scaled", "skalieren", "escalar", "scaler"})
-_CONTENT: Final = expression(
-    r"\b(?:what(?:'s| is| does)?|was|que|qu'y a-t-il|qu'est-ce qu'il y a)\b.{0,30}"
-    r"\b(?:in|inside|contain|drin|hay en|contiene|dans)\b"
-    r"|\b(?:contents?|values?|inhalte?|werte?|contenidos?|valores|contenus?|valeurs) (?:of|von|de|du)\b"
-)
-"""A question for all values of a ConfigMap."""
+_WITHOUT_ADDRESS: Final = frozenset({"ConfigMap", "Secret", "StorageClass", "PersistentVolumeClaim", "ResourceQuota",
+    "PersistentVolume", "IngressClass", "Role", "ClusterRole", "RoleBinding", "ServiceAccount", "NetworkPolicy",
+    "HorizontalPodAutoscaler", "PodDisruptionBudget", "PriorityClass", "LimitRange"})  # fmt: skip
 
 
 def _pods_or_workloads(asked: Asked) -> tuple[ClusterObject, ...]:
     """Return the named objects with pods, or all workloads in the scope of the question."""
-    if asked.subject.named and all(each.kind == "Node" for each in asked.subject.objects):
-        nodes = {each.name for each in asked.subject.objects}
-        return tuple(pod for pod in asked.state.of("Pod") if pod.text("spec", "nodeName") in nodes)
     if asked.subject.named:
-        return tuple(each for each in asked.subject.objects if each.kind in (*WORKLOAD_KINDS, "Pod"))
+        of_nodes = all(each.kind == "Node" for each in asked.subject.objects)
+        return pods_named(asked) if of_nodes else workloads_named(asked)
     kinds = [kind for kind in asked.question.kinds if kind in (*WORKLOAD_KINDS, "Pod")] or list(WORKLOAD_KINDS)
     return tuple(each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each))
 
@@ -75,6 +69,8 @@ def images(asked: Asked) -> FirstLook:
     states = ", ".join(asked.question.states).replace("_", " ")
     tests = [test for name in asked.question.states if (test := state_test("Pod", name)) is not None]
     every = dict.fromkeys(user for each in _pods_or_workloads(asked) for user in asked.state.pods_of(each) or (each,))
+    if not every and (unknown := runs_nothing(asked, "The images")) is not None:
+        return unknown
     users = [each for each in every if not tests or (each.kind == "Pod" and all(test(each) for test in tests))]
     used: dict[tuple[str, str], int] = Counter()
     for each in users:  # a workload without pods only would use its images
@@ -163,6 +159,8 @@ def _addresses(asked: Asked) -> FirstLook:
         )
         for each in dict.fromkeys(wanted)
     ]
+    if not any(row[1] for row in rows) and all(each.group or each.kind in _WITHOUT_ADDRESS for each in wanted):
+        return unsettled(asked, "A node or an address", tuple(f"of {row[0]}" for row in rows[:1]))
     behind = dict(_behind_services(asked))
     summary = "; ".join(f"{row[0]}: {row[1] or 'no address'}{behind.get(row[0], '')}" for row in rows[:4])
     return fact(asked, f"{summary}.", table_of(("object", "address", "status"), rows))
@@ -212,6 +210,8 @@ def replicas(asked: Asked) -> FirstLook:
         return number_or_list(asked)
     asked = with_label(asked)
     found = [each for each in _pods_or_workloads(asked) if each.kind != "Pod"]
+    if not found and (asked.subject.named or "Pod" in asked.question.kinds):  # "which pod is the replica of db"
+        return unsettled(asked, "The number of replicas", (place_of(asked),))
     if asked.subject.named and not all(map(is_ready, found)) and not asked.question.asks("count", "list"):
         return look_for_cause(asked)
     if "HorizontalPodAutoscaler" in asked.question.kinds and _autoscalers(asked):
@@ -332,44 +332,6 @@ def history(asked: Asked) -> FirstLook:
         f"{counted(len(rows), 'revision')} of {deployment.ref}.",
         table_of(("revision", "created", "images", "replicas"), rows),
     )
-
-
-def asks_keys(question: Question, subject: Subject) -> bool:
-    """Return whether a question asks for the keys of a ConfigMap or a Secret, or for the value of a named key."""
-    holders = [each for each in subject.objects if each.kind in ("ConfigMap", "Secret")]
-    plain = question.text
-    for each in subject.named:
-        plain = plain.replace(each.name, " ")
-    named = beginnings("key names").search(plain) is not None
-    content = bool(holders) and _CONTENT.search(plain) is not None
-    valued = content or any(key.lower() in question.words for each in holders for key in each.child("data"))
-    return bool(holders) and (named or valued) and not question.asks("why", "trouble", "uses", "changes", "when")
-
-
-def keys(asked: Asked) -> FirstLook:
-    """Return the keys of the named ConfigMaps and Secrets, with the values of the keys that the question names."""
-    holders = [each for each in asked.subject.objects if each.kind in ("ConfigMap", "Secret")]
-    whole = all(each.kind == "ConfigMap" for each in holders) and _CONTENT.search(asked.question.text) is not None
-    rows = [
-        (str(each.ref), key, _value_of(each, key) if whole or key.lower() in asked.question.words else "")
-        for each in holders
-        for key in keys_used(asked.state, each)
-    ]
-    valued = [row for row in rows if row[2]]
-    if len(valued) > _MOST_TOLD:
-        told = f"{counted(len(valued), 'key')} of {', '.join(str(each.ref) for each in holders)}."
-        return fact(asked, told, table_of(("object", "key", "value"), valued))
-    if valued:
-        return fact(asked, "; ".join(f"{key} of {ref} is {value}" for ref, key, value in valued[:4]) + ".")
-    names = ", ".join(dict.fromkeys(row[1] for row in rows))
-    secret = " as far as workloads use them" if any(each.kind == "Secret" for each in holders) else ""
-    text_of = f"The keys of {', '.join(str(each.ref) for each in holders)}{secret}: {names or 'none known'}."
-    return fact(asked, text_of, None, "answered" if rows else "inconclusive")
-
-
-def _value_of(each: ClusterObject, key: str) -> str:
-    hidden = each.kind == "Secret" or has_secret_name(key)
-    return "(not shown)" if hidden else shown(each.child("data").get(key))
 
 
 def described(asked: Asked) -> FirstLook:

@@ -48,10 +48,14 @@ _NUMBERS: Final[Mapping[str, Callable[[ClusterObject], float]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """A condition of the question. `told` describes it, for example `older than 3d`."""
+    """A condition of the question. `told` describes it, for example `older than 3d`.
+
+    If it is not `sure`, it is a guess what the question means, or what belongs together, and no proof that none exists.
+    """
 
     told: str
     holds: Callable[[ClusterObject], bool]
+    sure: bool = True
 
 
 def filters_of(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
@@ -114,7 +118,8 @@ def either(asked: Asked, filters: list[Filter]) -> list[Filter]:
 def any_of(filters: Sequence[Filter]) -> Filter:
     """Return the filter that holds if one of `filters` does."""
     told = " or ".join(each.told for each in filters)
-    return Filter(told=told, holds=lambda each: any(one.holds(each) for one in filters))
+    sure = all(one.sure for one in filters)
+    return Filter(told=told, holds=lambda each: any(one.holds(each) for one in filters), sure=sure)
 
 
 def _state_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:

@@ -17,7 +17,7 @@ from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.periods import unread_time
 from holmes.triage.points import number_of
-from holmes.triage.vocabulary import beginnings
+from holmes.triage.vocabulary import beginnings, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def asks_changes(question: Question, subject: Subject) -> bool:
     deployed = _HAPPENED.search(question.text) is not None and "Deployment" in question.kinds
     happened = beginnings("what happened").search(question.spoken) is not None
     dated = question.period is not None
-    told = said and (dated or asks_who(question))
+    rights = not word_list("modals").isdisjoint(question.words)  # "who can scale web"
+    told = said and (dated or (asks_who(question) and not rights))
     latest = said and not subject.named and _LATEST.search(question.text) is not None
     return question.asks("changes") or latest or told or ((deployed or happened) and dated)
 

@@ -16,13 +16,14 @@ from holmes.kubernetes.fields import text
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.asked import is_in_scope
 from holmes.triage.cells import cell_of, titles_of
+from holmes.triage.certainty import unsettled
 from holmes.triage.columns import columns_of
 from holmes.triage.container_numbers import containers_in_state
 from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
 from holmes.triage.grammar import counted_noun
 from holmes.triage.markdown import counted, some_of
-from holmes.triage.pods_asked import container_named, filtered, pods_named, take_exclusions, with_label
+from holmes.triage.pods_asked import container_named, filtered, pods_named, runs_nothing, take_exclusions, with_label
 from holmes.triage.rankings import ranked, ranking_of, take_order
 from holmes.triage.relations import ordinal_of
 from holmes.triage.selection import select
@@ -183,6 +184,8 @@ def _refused(asked: Asked, selection: Selection) -> FirstLook | None:
     """Return the answer without a number: a part of the question could not be applied, or a kind was not read."""
     if selection.left_out and not selection.unread:
         return not_answered(asked, selection.left_out, to=plural(_noun(selection)))
+    if selection.guessed:
+        return unsettled(asked, f"Which {plural(_noun(selection))} match", selection.guessed)
     if selection.unread:
         gaps = tuple(f"{each.what}: {each.why}" for each in asked.report.not_checked)
         return fact(
@@ -250,6 +253,9 @@ def restarts_of(asked: Asked) -> FirstLook:
         told = f"Not answered: only the last restart of a container has a time, so those of `{period}` are not known."
         return fact(asked, told, verdict="inconclusive")
     asked = with_label(asked)
+    unknown = runs_nothing(asked, "The number of restarts")
+    if unknown is not None:
+        return unknown
     take_exclusions(asked)
     keyed = replace(asked, question=replace(asked.question, found=()))  # only its labels and ages are conditions
     pods, conditions = filtered(keyed, pods_named(asked), ("Pod",))

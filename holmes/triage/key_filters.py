@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.kubernetes.fields import text_map
-from holmes.triage.filters import Filter, either, negated_before, position_of
+from holmes.triage.filters import WITH_TEMPLATE, Filter, either, negated_before, position_of
 from holmes.triage.names import plain_value
 from holmes.triage.vocabulary import vocabulary, word_list
 from holmes.values.expressions import expression
@@ -28,14 +29,24 @@ _KEY: Final = expression(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+/[\w.-]+")
 
 def key_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     """Yield the filters for labels and annotations, by `key=value`, by their keys, and by their values."""
-    yield from _label_filters(asked)
+    yield from _label_filters(asked, kinds)
     yield from _named_keys(asked, kinds)
     yield from _keys_beside(asked, kinds)
     for value in asked.subject.values:
         asked.ledger.take("value", value)
         _take_binding(asked, position_of(asked, value))
         negated = _is_negated(asked, position_of(asked, value), most=4)
-        yield _value_filter(value, _part_named(asked.question.words), negated=negated)
+        part = _part_named(asked.question.words)
+        sure = _has_key_of(asked, kinds, value, part)
+        yield replace(_value_filter(value, part, negated=negated), sure=sure)
+
+
+def _has_key_of(asked: Asked, kinds: tuple[str, ...], value: str, part: _Part) -> bool:
+    """Return whether objects of `kinds` have a key that has the value somewhere. Otherwise, the value is a guess."""
+    plain = value.strip("#@")
+    every = (item for kind in asked.state.kinds for one in asked.state.of(kind) for item in _items(part, one))
+    keys = {key for key, own in every if plain_value(own) == plain}
+    return any(key in keys for kind in kinds for one in asked.state.of(kind) for key, _ in _items(part, one))
 
 
 def _take_binding(asked: Asked, index: int) -> None:
@@ -52,15 +63,21 @@ def _take_binding(asked: Asked, index: int) -> None:
             asked.ledger.take("aside", words[at])
 
 
-def _label_filters(asked: Asked) -> list[Filter]:
+def _label_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
     annotation = _is_annotation(asked)
     terms = asked.question.labels
+    every = (one for kind in asked.state.kinds for one in asked.state.of(kind)) if terms else ()
+    clear = is_keyed(asked.question) or WITH_TEMPLATE.isdisjoint(kinds)  # of a pod, `FOO=bar` can be a variable
+    known = {key for one in every for key in (*one.labels, *one.annotations)}
     found = [
-        _label_filter(
-            each.key,
-            each.value,
-            negated=each.negated or _is_negated(asked, position_of(asked, each.key), most=4),
-            annotation=annotation,
+        replace(
+            _label_filter(
+                each.key,
+                each.value,
+                negated=each.negated or _is_negated(asked, position_of(asked, each.key), most=4),
+                annotation=annotation,
+            ),
+            sure=clear or each.key in known,
         )
         for each in terms
     ]

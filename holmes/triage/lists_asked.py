@@ -17,6 +17,7 @@ _LISTS: Final = word_list("listing")
 _HAVING: Final = word_list("has")
 _PLAINLY: Final = frozenset({"polite", "list", "follow_up", "now", "settings", "address", "excluding", "either"})
 _JUDGED: Final = frozenset({"ready", "not_ready", "failing", "crashing", "restarting", "image_pull"})
+_WHAT: Final = word_list("interrogatives")
 _VERBS: Final = word_list("yes or no")
 
 
@@ -46,7 +47,10 @@ def asks_list(question: Question, subject: Subject) -> bool:
     symptoms = _symptoms_beside(question)
     # The word "namespace" before a name does not ask for a list: "a once-over of namespace shop" asks for its health.
     kinds = set(subject.kinds) - ({"Namespace"} if subject.namespaces else set())
-    if kinds and not subject.named and concepts <= _PLAINLY and not symptoms:
+    nodes = all(each.kind == "Node" for each in subject.objects)
+    of_nodes = kinds - {"Node"} or (subject.namespaces and question.words[0] in _WHAT)  # "daemonset pods on node-1"
+    plain = _PLAINLY | ({"uses"} if subject.named else set())
+    if nodes and (of_nodes if subject.named else kinds) and concepts <= plain and not symptoms:
         return True
     opens = (question.words[:1] and question.words[0] in _LISTS) or beginnings("what runs").search(question.spoken)
     calm = not question.asks("trouble", "health", "changes", "why")

@@ -15,6 +15,7 @@ from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.grammar import unknown_parts
 from holmes.triage.log_amounts import REQUESTS, amount_left
 from holmes.triage.log_bounds import bounds_left, bounds_of_lines
+from holmes.triage.log_certainty import doubt_of_none
 from holmes.triage.log_counts import methods_of_lines, number_of_verb, requests_of_lines, unclear_key, verb_left
 from holmes.triage.log_errors import FIRST_FAILURE, asks_error_lines
 from holmes.triage.log_lines import filters_of_lines, lines_of, reads_whole, span_of
@@ -151,10 +152,7 @@ def _unread(asked: Asked, found: Sequence[LogLine], shown: Sequence[LogLine], fi
     if left:
         return f"`{left[0]}` could not be applied to log lines."
     gap = amount_left(asked, shown) or _unread_words(asked, found, shown, filters)
-    texts = [one for one in filters if one.told.strip().startswith("with text")]
-    alone = [f"{sum(map(one.holds, found)):,} {one.told.strip()}" for one in texts if any(map(one.holds, found))]
-    whole = gap or shown or not alone or len(texts) <= 1
-    return gap if whole else f"no log line {place_of(asked)} has all of it; alone, there are {'; '.join(alone)}."
+    return gap or ("" if shown else doubt_of_none(asked, found, filters))
 
 
 def _unread_words(

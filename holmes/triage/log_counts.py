@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.previews.severity import ERROR, severity_of
 from holmes.triage.log_amounts import COUNTS, METHOD, REQUESTS, is_count_of
-from holmes.triage.log_lines import LineFilter
+from holmes.triage.log_lines import REQUEST, LineFilter
 from holmes.triage.log_values import names_key, series_of
 from holmes.triage.vocabulary import vocabulary, words_of
 from holmes.values.expressions import expression
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 _LEAST_STEM: Final = 4
 _MOST_ENDING: Final = 3
-_REQUEST: Final = expression(
-    r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\b|\b(?:method|http_method|path|uri|status)\"?[=:]|\" [1-5]\d\d "
-)
-"""The parts that only a line about a request has."""
 _TIMED: Final = expression(r"(?i)\b\d+(?:\.\d+)? ?ms\b|\bms\"?[=:]|\b(?:duration|latency|elapsed|took)\b")
 """The time that something took, which a line without its method can tell of a request, too."""
 _INNER: Final = expression(r"(?i)\b(?:query|queries|statement|sql|select|gc|pause|backup|checkpoint|startup|started)\b")
@@ -110,11 +106,11 @@ def methods_of_lines(asked: Asked) -> Iterator[LineFilter]:
 def requests_of_lines(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
     """Yield the filter for lines that can be requests, if a question counts requests and the log has lines of them."""
     counts = asked.question.asks("count") and not REQUESTS.isdisjoint(asked.question.words)
-    if counts and any(_REQUEST.search(line.text) for line in found):
+    if counts and any(REQUEST.search(line.text) for line in found):
         yield LineFilter(told="that can be requests", holds=_can_be_request)
 
 
 def _can_be_request(line: LogLine) -> bool:
     timed = _TIMED.search(line.text) is not None and _INNER.search(line.text) is None
     timed = timed and severity_of(line.text, line.level) < ERROR
-    return timed or _REQUEST.search(line.text) is not None
+    return timed or REQUEST.search(line.text) is not None

@@ -40,6 +40,11 @@ _KEY_BEFORE: Final = expression(
     r"(?: |: |#| #)$"
 )
 """The key or the word before a number that is something else than a status: `id=`, `"bytes": `, `port `."""
+REQUEST: Final = expression(
+    r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\b|\b(?:method|http_method|path|uri|status)\"?[=:]|\" [1-5]\d\d "
+)
+"""The parts that only a line about a request has."""
+_TELLS_STATUS: Final = expression(r"(?i)\b(?:status|http|response|code)\W{0,4}[1-5]\d\d\b")
 _STATUS_KEY: Final = expression(r"(?i)stat|code|http|resp|result|return|error|^rc$|^sc$|^st$")
 LEVELS: Final[tuple[tuple[str, float, float], ...]] = (
     ("fatal lines", FATAL, FATAL), ("error lines", ERROR, FATAL), ("warning lines", WARNING, WARNING),
@@ -94,11 +99,12 @@ class LogLine:
 class LineFilter:
     """A condition on a line. `told` describes it, for example `with status 503` or `without status 200`.
 
-    `parts` contains its alternatives, each with its description.
+    `parts` contains its alternatives, each with its description. If it is not `sure`, no line proves nothing.
     """
 
     told: str
     holds: Callable[[LogLine], bool]
+    sure: bool = True
     parts: tuple[tuple[str, Callable[[LogLine], bool]], ...] = ()
 
 
@@ -106,8 +112,31 @@ def lines_of(asked: Asked) -> tuple[LogLine, ...]:
     """Return the lines of the subject's logs in the period of the question, in order of time."""
     start, end = span_of(asked)
     end = inf if end >= asked.state.now else end  # logs are read after the time of the state
-    found = [line for key, log in _logs(asked) for line in _lines(key, log) if not line.at or start <= line.at <= end]
+    logs = [(key, log) for key, log in asked.state.timed_logs.items() if not key.previous]
+    hosts = _hosts(asked)
+    routed = [line for key, log in logs for line in _lines(key, log) if hosts.search(line.text)] if hosts else []
+    every = routed or [line for key, log in _logs(asked) for line in _lines(key, log)]
+    found = [line for line in every if not line.at or start <= line.at <= end]
     return tuple(sorted(dict.fromkeys(found) if _has_previous(asked) else found, key=lambda line: line.at))
+
+
+def is_of_backends(asked: Asked, found: Sequence[LogLine]) -> bool:
+    """Return whether the lines of an Ingress are those of its backends, which do not get all of its requests."""
+    hosts = _hosts(asked)
+    return _is_routed(asked) and (hosts is None or not all(hosts.search(line.text) for line in found))
+
+
+def _is_routed(asked: Asked) -> bool:
+    """Return whether a question is about Ingresses, which have no log. That of their controller names their hosts."""
+    return bool(asked.subject.objects) and all(each.kind == "Ingress" for each in asked.subject.objects)
+
+
+def _hosts(asked: Asked) -> re.Pattern[str] | None:
+    """Return the expression for the hosts of the named Ingresses: those that the question names, or all of them."""
+    rules = (rule for each in asked.subject.objects for rule in each.children("spec", "rules"))
+    hosts = {str(rule.get("host", "")) for rule in rules} - {""} if _is_routed(asked) else set()
+    said = {each for each in hosts if each in asked.question.text} or hosts
+    return re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, sorted(said)))})(?![\w-])") if said else None
 
 
 def reads_whole(asked: Asked, start: float) -> bool:
@@ -184,7 +213,8 @@ def _lines(key: LogKey, log: str) -> Iterator[LogLine]:
 
 def filters_of_lines(asked: Asked, found: Sequence[LogLine]) -> tuple[LineFilter, ...]:
     """Return the conditions that the question puts on lines, except on their texts."""
-    statuses = tuple(_statuses(asked))
+    has_status = any(REQUEST.search(line.text) or _TELLS_STATUS.search(line.text) for line in found)
+    statuses = tuple(replace(each, sure=has_status) for each in _statuses(asked))
     levels = () if statuses and _STATUS_ERROR.search(asked.question.text) else tuple(_levels(asked, found))
     exceptions = tuple(_exceptions(asked))
     if levels and exceptions and _EITHER.search(asked.question.text) is not None:

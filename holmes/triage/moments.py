@@ -15,6 +15,7 @@ from holmes.triage.facts import fact, table_of
 from holmes.triage.log_errors import asks_error_lines
 from holmes.triage.log_times import told_by_logs
 from holmes.triage.object_times import duration_of_run, times_of
+from holmes.triage.pods_asked import workloads_named
 from holmes.triage.points import number_of
 from holmes.triage.states import is_ready
 from holmes.triage.subjects import Named
@@ -217,7 +218,7 @@ def _without_times(asked: Asked) -> FirstLook | None:
 def _without_time(asked: Asked, topics: Sequence[tuple[Topic, ...]]) -> FirstLook:
     """Answer that no time is known, or that nothing restarted, failed or is planned."""
     none = next((words for group, words in _NONE if group in topics), "")
-    if none:
+    if none and ("restart" not in none or workloads_named(asked)):
         return fact(asked, f"{none} of {_names(asked)} is known.", lines=tuple(_of_schedules(asked)))
     return fact(asked, f"The time in the question is not in the objects of {_names(asked)}.", None, "inconclusive")
 
@@ -289,6 +290,8 @@ def _own(asked: Asked, found: Sequence[ObjectTime], objects: Sequence[ClusterObj
 
 def _ends(asked: Asked) -> FirstLook:
     """Answer whether the named objects restarted in the period of the question, or at all."""
+    if not workloads_named(asked):  # nothing tells if a node restarted
+        return _without_time(asked, (_ENDED,))
     period = asked.question.period
     start, end = period.bounds(asked.state.now) if period is not None else (0.0, asked.state.now)
     told, rows = [], []

@@ -67,6 +67,9 @@ _SUBRESOURCES: Final = ("/exec", "/portforward", "/eviction")
 _ROLES: Final = ("Role", "ClusterRole")
 _READ: Final = ("ConfigMap", "Secret")
 _NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *_ROLES})
+_CONNECTED: Final = expression(
+    r"\b(?:network|internet|outside world|egress|outbound|netz(?:werk)?|red|reseau|ports?)\b"
+)
 _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace shop`"
 
 
@@ -186,12 +189,16 @@ def _resource_kinds(asked: Asked) -> tuple[str, ...]:
         return ("Namespace",)
     inside = ["Pod"] if question.asks("exec", "port_forward") else []
     plain = {"get", "list", "watch", "update", "patch", "delete"}.issuperset(_verbs(asked))
-    inside += [each.kind for each in asked.subject.objects if plain and each.kind in _READ]  # "may web read db-auth"
+    acted_on = (*_READ, *WORKLOADS) if asks_who(question) else _READ  # "who may delete web"
+    inside += [each.kind for each in asked.subject.objects if plain and each.kind in acted_on]  # "may web read db-auth"
     return tuple(dict.fromkeys(after or [each.name for each in found] or inside))
 
 
 def _of_account(asked: Asked, account: ClusterObject, verbs: tuple[str, ...], kinds: tuple[str, ...]) -> FirstLook:
     if not verbs or not kinds:
+        if _CONNECTED.search(asked.question.text) or beginnings("calls").search(asked.question.spoken):
+            text = f"Not answered: roles do not tell what the pods of {account.ref} may connect to."
+            return fact(asked, text, None, "inconclusive")
         return _all(asked, account)
     # "Can ci from namespace build delete pods in namespace prod": the first one only tells which account is meant.
     spaces = [each for each in asked.subject.namespaces if each != account.namespace]
@@ -203,7 +210,8 @@ def _of_account(asked: Asked, account: ClusterObject, verbs: tuple[str, ...], ki
 
 def _spaces_of(asked: Asked, kinds: tuple[str, ...]) -> list[str]:
     """Return the namespaces of the named ConfigMaps and Secrets that the request is about."""
-    found = (each for each in asked.subject.objects if each.kind in kinds and each.kind in _READ)
+    acted_on = (*_READ, *WORKLOADS)
+    found = (each for each in asked.subject.objects if each.kind in kinds and each.kind in acted_on)
     return list(dict.fromkeys(each.namespace for each in found))
 
 
@@ -247,7 +255,8 @@ def _account(asked: Asked) -> ClusterObject | None:
     written = _AS.search(asked.question.text)
     if written is not None:
         return asked.state.get("ServiceAccount", written[1], written[2])
-    accounts = [each for each in asked.subject.objects if each.kind == "ServiceAccount"]
+    who = asks_who(asked.question) and bool(_verbs(asked)) and "ServiceAccount" not in asked.question.kinds
+    accounts = [each for each in asked.subject.objects if each.kind == "ServiceAccount" and not who]
     for each in () if accounts or asks_who(asked.question) else asked.subject.objects:  # "who may delete web"
         named = asked.state.get("ServiceAccount", each.namespace, each.name)
         used = [pod.text("spec", "serviceAccountName") or "default" for pod in asked.state.pods_of(each)[:1]]
@@ -268,6 +277,9 @@ def _all(asked: Asked, account: ClusterObject) -> FirstLook:
     ]
     roles = [role for binding in bindings if (role := role_of(asked.state, binding)) is not None]
     rules = [(str(role.ref), rule_told(rule)) for role in roles for rule in role.children("rules")]
+    if not rules and (len(asked.subject.named) > 1 or asked.subject.unknown):  # "may web order from db"
+        told_of = f"Not answered: no role is bound to {account.ref}, but roles may not be what was asked about."
+        return fact(asked, told_of, None, "inconclusive")
     if not rules:
         return fact(asked, f"No role is bound to {account.ref}.")
     told = "; ".join(dict.fromkeys(rule for _, rule in rules[:MOST_RULES]))
@@ -326,7 +338,9 @@ def _bound_role(binding: ClusterObject) -> str:
 
 def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
     """Answer who may do something, or whether a named user or group may. All of `verbs` must be allowed."""
-    spaces = asked.subject.namespaces or tuple(_spaces_of(asked, (kind,)))
+    within = () if asked.subject.namespaces else tuple(_spaces_of(asked, (kind,)))
+    place = f"in namespace {', '.join(within)}" if within else asked.subject.place
+    spaces = asked.subject.namespaces or within
     spaces = spaces or tuple(each.name for each in asked.state.of("Namespace")) or ("",)
     every = [set(_granted(asked, verb, kind, spaces)) for verb in verbs]
     if not _SCALING.isdisjoint(asked.question.words):  # also by an update, and through the subresource alone
@@ -340,7 +354,7 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
         row for row in set.intersection(*every) if row[0] not in left_out and row[0].startswith(_sorts(asked))
     )
     left_out &= {row[0] for each in every for row in each}
-    asked_for = f"{' and '.join(verbs)} {_resource(asked, kind)[0]} {asked.subject.place}"
+    asked_for = f"{' and '.join(verbs)} {_resource(asked, kind)[0]} {place}"
     named = [] if others else _principals(asked)
     written = [] if others else [match[1] or match[2] for match in _PERSON.finditer(asked.question.text)]
     people = [*named, *(name for name in written if name not in vocabulary().stop and not sightings((name,)))]

@@ -25,6 +25,7 @@ from holmes.triage.exposure import asks_exposure, asks_route, exposure, route
 from holmes.triage.field_answers import asks_condition, asks_field, condition, field_answer, settings
 from holmes.triage.former import asks_former, former
 from holmes.triage.grammar import asks_person, asks_who, unknown_parts
+from holmes.triage.key_answers import asks_keys, keys
 from holmes.triage.lists_asked import asks_if_has, asks_list, lacks_something
 from holmes.triage.log_answers import asks_logs, log_answer, searches_lines
 from holmes.triage.log_errors import asks_error_lines
@@ -206,7 +207,7 @@ def _counts_amount(question: Question, subject: Subject) -> bool:
 
 def _counts_replicas(question: Question, subject: Subject) -> bool:
     """Return whether a question counts the replicas of named workloads. Without names, it counts workloads or pods."""
-    runs = any(each.kind in WORKLOADS for each in subject.objects)
+    runs = any(each.kind in (*WORKLOADS, "Service", "Ingress") for each in subject.objects)
     return question.asks("count") and question.asks("replicas") and runs and not question.comparisons
 
 
@@ -347,7 +348,7 @@ _PLANS: Final = (
     Plan(fits=asks_permission, answer=permission, takes=_ALL, said="said of rights"),
     Plan(fits=asks_former, answer=former, takes=_ALL, said="said of changes"),
     Plan(fits=asks_time, answer=moments, takes=_ALL, said="said of times"),
-    Plan(fits=details.asks_keys, answer=details.keys, takes=_ALL, said="said of fields"),
+    Plan(fits=asks_keys, answer=keys, takes=_ALL, said="said of fields"),
     Plan(fits=asks_port_forward, answer=port_forward, takes=_ALL, said="said of commands"),
     Plan(fits=asks_log_command, answer=log_command, takes=_ALL, said="said of commands"),
     Plan(fits=asks_exec, answer=exec_command, takes=_ALL, said="said of commands"),

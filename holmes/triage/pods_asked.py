@@ -10,10 +10,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import child, children
+from holmes.triage.certainty import is_traced, unsettled
 from holmes.triage.connections import identity
 from holmes.triage.facts import not_answered
 from holmes.triage.filters import WORKLOAD_KINDS, Filter, filters_of, negated_before, pod_spec, position_of
 from holmes.triage.key_filters import key_filters
+from holmes.triage.log_troubles import workloads_of
 from holmes.triage.markdown import counted
 from holmes.triage.names import plain_value
 from holmes.triage.relations import content_of
@@ -93,7 +95,27 @@ def _pods_of(asked: Asked, named: Named) -> Iterator[ClusterObject]:
     owners = [each for each in named.objects if each.kind in _OWNERS]
     for each in owners or named.objects:
         pods = asked.state.pods_of(each) if owners else content_of(asked.state, each, "Pod")
-        yield from pods or ()
+        behind = workloads_of(asked.state, (each,)) if pods is None else ()  # of an Ingress or a custom resource
+        yield from pods or (pod for one in behind for pod in asked.state.pods_of(one))
+
+
+def workloads_named(asked: Asked) -> tuple[ClusterObject, ...]:
+    """Return the named workloads and pods, or those that serve the other named objects."""
+    own = tuple(each for each in asked.subject.objects if each.kind in _OWNERS)
+    behind = () if own else workloads_of(asked.state, asked.subject.objects)
+    return own or tuple(dict.fromkeys(pod for each in behind for pod in _or_pods(asked, each)))
+
+
+def _or_pods(asked: Asked, each: ClusterObject) -> tuple[ClusterObject, ...]:
+    return asked.state.pods_of(each) if each.group else (each,)
+
+
+def runs_nothing(asked: Asked, what: str) -> FirstLook | None:
+    """Return that `what` cannot be determined, if no pod of the named objects is known, and they need not have any."""
+    objects = [each for each in asked.subject.objects if each.kind != "Node"]
+    if not objects or any(is_traced(each.kind, ("Pod",)) for each in objects) or pods_named(asked):
+        return None
+    return unsettled(asked, what, (f"of {objects[0].ref}",))
 
 
 def filtered(

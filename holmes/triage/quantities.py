@@ -23,9 +23,11 @@ from holmes.triage.pods_asked import (
     lacks_amount,
     not_applied,
     pods_named,
+    runs_nothing,
     take_exclusions,
     with_label,
     without_excluded,
+    workloads_named,
 )
 from holmes.triage.relations import ordinal_of
 from holmes.triage.states import lives
@@ -72,7 +74,7 @@ def resources(asked: Asked) -> FirstLook:
         return number_or_list(asked)
     nodes = _nodes(asked)
     if not nodes or "Pod" in asked.question.kinds:
-        return _of_containers(asked)
+        return runs_nothing(asked, "The requests and limits") or _of_containers(asked)
     if not _is_of_nodes_only(asked):  # what something else requests on a node
         return _of_containers(asked)
     found, told = filtered(asked, without_excluded(asked, nodes), ("Node",))
@@ -261,7 +263,7 @@ def _without_amounts(asked: Asked, found: Sequence[_Amount]) -> Iterator[str]:
 
 def _workloads(asked: Asked) -> tuple[tuple[ClusterObject, ...], str]:
     """Return the named workloads, or those in the scope, that meet the conditions of the question."""
-    named = [each for each in asked.subject.objects if each.kind in (*WORKLOAD_KINDS, "Pod", "ReplicaSet")]
+    named = workloads_named(asked)
     kinds = [kind for kind in asked.question.kinds if kind in WORKLOAD_KINDS] or WORKLOAD_KINDS
     every = named or (each for kind in kinds for each in asked.state.of(kind) if asked.subject.contains(each))
     found = without_excluded(asked, every)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import text_map
+from holmes.triage.certainty import is_traced
 from holmes.triage.connections import connections
 from holmes.triage.filters import WORKLOAD_KINDS, Filter, negated_before
-from holmes.triage.users import users_of
+from holmes.triage.users import ingresses_to, users_of
 from holmes.triage.vocabulary import word_list
 from holmes.values.expressions import expression
 
@@ -50,7 +51,8 @@ def relation_filters(asked: Asked, kinds: Sequence[str]) -> Iterator[Filter]:
             continue
         before = words[place.first - 1] if place.first else ""
         shared = (place.name == "Node" and before in _SHARED) or before in _EXTREMES
-        if shared or not asked.state.covers(place.name):
+        traced = all(is_traced(kind, (place.name,)) for kind in kinds)
+        if shared or not traced or not asked.state.covers(place.name):
             continue  # the answer says that it was not applied
         asked.ledger.take("kind", place.name, at=place.first)
         if place.name == "Node" and place.first and words[place.first - 1] in _INTERROGATIVES:
@@ -131,5 +133,7 @@ def _related(state: ClusterState, each: ClusterObject) -> set[str]:
         return {kind for kind in state.kinds if any(True for _ in state.of(kind, each.name))}
     owners = {state.workload_of(each).kind, each.owner.kind if each.owner is not None else ""} & _OWNERS
     users = {user.object.kind for user in users_of(state, each)}
+    users |= {ingress.kind for ingress in ingresses_to(state, each)}
+    users |= {state.workload_of(pod).kind for pod in _pods(state, each)} if each.kind == "Node" else set()
     needs = {one.ref.kind for one in connections(state, (each,)).values() if one.hops == 1}
     return (owners if each.kind in _OWNED else set()) | users | needs

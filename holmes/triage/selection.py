@@ -6,11 +6,13 @@ is reported, so that no number and no list pretends to take it into account.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.custom_links import made_by
 from holmes.diagnosis.facts.templates import serving_workloads
 from holmes.kubernetes.fields import text_map
+from holmes.triage.certainty import guesses, is_traced
 from holmes.triage.connections import connections, identity
 from holmes.triage.field_filters import field_filters, name_filters, use_filters, value_filters
 from holmes.triage.filters import (
@@ -29,12 +31,12 @@ from holmes.triage.ledger import unread
 from holmes.triage.names import is_of, plain_value
 from holmes.triage.relations import relation_filters
 from holmes.triage.time_filters import time_filters
-from holmes.triage.users import users_of
+from holmes.triage.users import claims_of, ingresses_to, users_of
 from holmes.triage.version_filters import version_filters
 from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -47,16 +49,25 @@ _POSSESSIVES: Final = word_list("possessives")
 _REACHABLE: Final = word_list("reachable")
 _HAVING: Final = word_list("having")
 _CONJUNCTIONS: Final = word_list("conjunctions")
+_WITH_CLIENTS: Final = frozenset({*WORKLOAD_KINDS, "ReplicaSet", "Pod", "Service", "Node"})
+"""Kinds that need workloads which do not belong to them."""
+_OF_PODS: Final = frozenset({"Node", "PersistentVolumeClaim"})
+_MOST_STEPS: Final = 3
+"""The steps from an Ingress over its Secret and its Certificate to the issuer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The objects that match. `kinds` were searched. `left_out` contains parts of the question that do not apply."""
+    """The objects that match. `kinds` were searched. `left_out` contains parts of the question that do not apply.
+
+    `guessed` contains the conditions without which something would match, if nothing does and they are guesses.
+    """
 
     kinds: tuple[str, ...]
     objects: tuple[ClusterObject, ...]
     told: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    guessed: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
 
@@ -90,12 +101,10 @@ def select(asked: Asked) -> Selection:
     excluded |= {pod.ref for pod in asked.state.of("Pod") if nodes and pod.text("spec", "nodeName") in nodes}
     if len(asked.subject.namespaces) > 1:
         asked.ledger.take("concept", "either")
-    objects = [
-        each
-        for kind in kinds
-        for each in asked.state.of(kind)
-        if _is_inside(asked, each) and each.ref not in excluded and all(one.holds(each) for one in filters)
+    inside = [
+        each for kind in kinds for each in asked.state.of(kind) if _is_inside(asked, each) and each.ref not in excluded
     ]
+    objects = [each for each in inside if all(one.holds(each) for one in filters)]
     needed = (*kinds, *(each.kind for each in asked.subject.objects if each.kind == "Node"))
     places = asked.subject.namespaces if any(each.namespace for kind in kinds for each in asked.state.of(kind)) else ()
     return Selection(
@@ -103,6 +112,7 @@ def select(asked: Asked) -> Selection:
         objects=tuple(objects),
         told=tuple(one.told for one in filters),
         left_out=asked.ledger.left(),
+        guessed=guesses(inside, filters) if not objects else (),
         unread=unread(asked.state, needed, places),
     )
 
@@ -192,15 +202,38 @@ def _object_filters(asked: Asked, kinds: tuple[str, ...]) -> list[Filter]:
         of_pods = any(kind in WITH_TEMPLATE for kind in kinds)
         meant = [each for each in named.objects if each.kind == first.kind or not of_pods]
         refs = {ref for each in meant for ref in (*identity(asked.state, each), *_attached(asked.state, each))}
-        if not of_pods:
+        if not of_pods or not (first.group or first.kind in _WITH_CLIENTS):
             refs |= {one.ref for one in connections(asked.state, meant).values() if one.hops <= 1}
+        if first.group:
+            refs |= set(_coming_from(asked.state, meant, kinds))
         names = " and ".join(str(each.ref) for each in meant if each.kind == first.kind)
-        one = _one_of(f"{'on' if first.kind == 'Node' and negated else 'of'} {names}", refs, negated=negated)
+        told = f"{'on' if first.kind == 'Node' and negated else 'of'} {names}"
+        one = replace(_one_of(told, refs, negated=negated), sure=is_traced(first.kind, kinds))
         group = "owner" if first.kind in (*WORKLOAD_KINDS, "ReplicaSet", "Pod") else first.kind
         (found if negated else alike.setdefault(group, [])).append(one)
     if any(len(each) > 1 for each in alike.values()):
         asked.ledger.take("concept", "either")
     return either(asked, [*found, *map(any_of, alike.values())])
+
+
+def _coming_from(state: ClusterState, sources: Sequence[ClusterObject], kinds: Sequence[str]) -> Iterator[ObjectRef]:
+    """Yield the pods that custom resources own, and the objects that need them: Secret, ExternalSecret, its store.
+
+    Pods and workloads that need their Secret only use them.
+    """
+    own = {each.ref for each in sources}
+    for each in sources:
+        made = (state.find(ref) for ref in (*made_by(state, each), *(one.ref for one in state.owned_by(each))))
+        parts = [ref for one in made if one is not None for ref in identity(state, one)]
+        yield from parts
+        pods = (pod for ref in parts if ref.kind == "Pod" and (pod := state.find(ref)) is not None)
+        for pod in pods:
+            yield from (service.ref for service in state.services_of(pod))
+            yield from (one.ref for one in connections(state, (pod,), most_hops=1).values() if one.ref.kind in _OF_PODS)
+    for each in (each for kind in kinds if kind not in WITH_TEMPLATE for each in state.of(kind)):
+        for one in connections(state, (each,), most_hops=_MOST_STEPS).values():
+            if one.ref in own and not any(ref.kind in _WITH_CLIENTS for ref in one.path):
+                yield each.ref
 
 
 def _one_of(told: str, refs: set[ObjectRef], *, negated: bool) -> Filter:
@@ -210,12 +243,20 @@ def _one_of(told: str, refs: set[ObjectRef], *, negated: bool) -> Filter:
 def _attached(state: ClusterState, each: ClusterObject) -> Iterator[ObjectRef]:
     """Yield the objects that belong to `each`: pods on a node, pods behind a Service, users of a ConfigMap."""
     if each.kind == "Node":
-        yield from (pod.ref for pod in state.of("Pod") if pod.text("spec", "nodeName") == each.name)
+        for pod in state.of("Pod"):
+            yield from identity(state, pod) if pod.text("spec", "nodeName") == each.name else ()
     elif each.kind == "Service":
         for pod in state.selected("Pod", each.namespace, text_map(each.body, "spec", "selector")):
             yield pod.ref
         yield from (workload.ref for workload in serving_workloads(state, each))
+    if each.kind == "PersistentVolumeClaim":  # other pods of its workload have other claims
+        users = [user for user in users_of(state, each) if user.object.kind in WITH_TEMPLATE]
+        pods = [pod for user in users for pod in state.pods_of(user.object) if each.name in claims_of(pod)]
+        yield from (ref for pod in pods for ref in identity(state, pod))
+        if pods:
+            return
     served = each.kind in (*WORKLOAD_KINDS, "Pod", "Service")
+    yield from (ingress.ref for ingress in ingresses_to(state, each))
     for user in users_of(state, each):
         if not served or user.object.kind not in WITH_TEMPLATE:  # the clients of a workload do not belong to it
             yield user.object.ref

@@ -34,14 +34,24 @@ def users_of(state: ClusterState, used: ClusterObject) -> tuple[User, ...]:
 
 
 def keys_used(state: ClusterState, used: ClusterObject) -> tuple[str, ...]:
-    """Return the keys of a ConfigMap, and the keys to which pod templates refer, because Secrets are read without."""
-    found = dict.fromkeys(used.child("data")) if used.kind == "ConfigMap" else {}
+    """Return the keys of a ConfigMap, or those of a Secret to which pod templates refer, because it is read without."""
+    if used.kind == "ConfigMap":
+        return (*used.child("data"), *used.child("binaryData"))
+    found: dict[str, None] = {}
     for template in pod_templates(state):
         if template.workload.namespace == used.namespace:
             for reference in references_of(template.spec):
                 if reference.key and (reference.kind, reference.name) == (used.kind, used.name):
                     found[reference.key] = None
     return tuple(found)
+
+
+def ingresses_to(state: ClusterState, used: ClusterObject) -> Iterator[ClusterObject]:
+    """Yield the Ingresses that lead to the Services of a workload or a pod."""
+    services = (user.object for user in users_of(state, used) if user.object.kind == "Service")
+    for user in (user for service in services for user in users_of(state, service)):
+        if user.object.kind == "Ingress":
+            yield user.object
 
 
 def _users(state: ClusterState, used: ClusterObject) -> Iterator[User]:
@@ -98,9 +108,13 @@ def _of_claim(state: ClusterState, used: ClusterObject) -> Iterator[User]:
             if used.name.startswith(f"{text(template, 'metadata', 'name')}-{each.name}-"):
                 yield User(object=each, how="spec.volumeClaimTemplates")
     for pod in state.of("Pod", used.namespace):
-        names = (text(each, "persistentVolumeClaim", "claimName") for each in pod.children("spec", "volumes"))
-        if used.name in names:
+        if used.name in claims_of(pod):
             yield User(object=state.workload_of(pod), how=f"a volume of {pod.ref}")
+
+
+def claims_of(pod: ClusterObject) -> tuple[str, ...]:
+    """Return the names of the claims that a pod mounts."""
+    return tuple(text(each, "persistentVolumeClaim", "claimName") for each in pod.children("spec", "volumes"))
 
 
 def _of_pod_specs(state: ClusterState, used: ClusterObject) -> Iterator[User]:
@@ -108,6 +122,12 @@ def _of_pod_specs(state: ClusterState, used: ClusterObject) -> Iterator[User]:
     for pod in state.of("Pod", used.namespace):
         if any((each.kind, each.name) == (used.kind, used.name) for each in references_of(child(pod.body, "spec"))):
             yield User(object=state.workload_of(pod), how=f"a volume of {pod.ref}")
+
+
+def _of_class(state: ClusterState, used: ClusterObject) -> Iterator[User]:
+    for ingress in state.of("Ingress"):
+        if ingress.text("spec", "ingressClassName") == used.name:
+            yield User(object=ingress, how="spec.ingressClassName")
 
 
 def _of_secret(state: ClusterState, used: ClusterObject) -> Iterator[User]:
@@ -156,6 +176,7 @@ _FINDERS: Final[Mapping[str, tuple[Callable[[ClusterState, ClusterObject], Itera
     **dict.fromkeys((*WORKLOADS, "Pod"), (_of_pods,)),
     **dict.fromkeys(("ServiceAccount", "Role", "ClusterRole"), (_of_access,)),
     **dict.fromkeys(("StorageClass", "PersistentVolume"), (_of_storage,)),
+    "IngressClass": (_of_class,),
     "ConfigMap": (_of_pod_specs,),
     "Secret": (_of_secret, _of_pod_specs),
     "PersistentVolumeClaim": (_of_claim,),

@@ -37,6 +37,7 @@ OF_QUESTIONS: Final = {
     "log_amounts",
     "log_answers",
     "log_bounds",
+    "log_certainty",
     "log_choice",
     "log_errors",
     "log_lines",
