@@ -58,7 +58,7 @@ _RECOVERED: Final = expression(
     r"|\bafter \d+ (?:retr|failed|attempt\w*$)"
     r"|\bcleared\b|\brestored\b|\b(?:0|no) (?:errors?|failed|failures?|rejected|denied)\b|errors?[:=]\"?0\b"
     r"|(?:error|err)[:=] ?\"?<?(?:nil|none|null)\b|\bhealth(?:y|check)? (?:ok|after)|\bretrying because\b|, skipping\b"
-    r"|\bbecame healthy\b|\bno longer\b",
+    r"|\bbecame healthy\b|\bcertificate (?:was )?renewed\b|\bno longer\b",
     re.IGNORECASE,
 )
 _SEVERE: Final = expression(

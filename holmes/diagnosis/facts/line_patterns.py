@@ -41,7 +41,8 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\b(?:unable|failed) to (?:look ?up|resolve) (?:name|hostname|dns)\b",
     ),
     "tls": (
-        r"\bx509: |\btls: (?=[a-z]{3})|CERTIFICATE_VERIFY_FAILED|certificate verify failed|PKIX path",
+        r"\bx509: |\btls: (?!enabled|disabled|true|false|min|max)(?=[a-z]{3})",
+        r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|PKIX path",
         r"SSLHandshakeException|\bself[- ]signed certificate(?: in)?\b|certificate has expired",
         r"certificate verify error|SSL_do_handshake\(\) failed|WRONG_VERSION_NUMBER|\bSSL handshake failed",
         r"\bSSL(?: routines)?:(?: error)?.{0,40}(?:alert|wrong|bad|unknown|fail)|remote certificate is invalid",
@@ -62,6 +63,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bcertificate (?:is )?(?:not trusted|revoked|signed by unknown|does not match|is not valid for)\b",
         r"\basn1: structure error\b|\bgave HTTP response to HTTPS client\b|\bSSL is not enabled on the server\b",
         r"\bERR_TLS_\w+|\bcertificate's altnames\b|\bdigital envelope routines\b|\bunsupported certificate purpose\b",
+        r"\bCertificateExpiredException\b|\bunrecognized SSL message\b|\bSSL peer shut down incorrectly\b",
     ),
     "schema missing": (
         r"\b(?:relation|column|table|schema|database|view|type|sequence) \S+ does(?: not|n't) exist",
@@ -72,11 +74,13 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bno (?:queue|exchange|vhost) '|NOT_FOUND - no (?:queue|exchange|vhost)|\bvhost \S+ not found",
         r"no matches for kind|(?:table or view|column) not found|collection \S+ does not exist",
         r"column \S+ of relation \S+ does not exist",
-        r"\b(?:table|column|relation) (?:\S{1,60} )?is missing\b|\bmissing column \[",
+        r"\b(?:table|column|relation) [\"'`]\S{1,60} is missing\b|\bmissing column \[",
         r"\bPendingMigrationError\b|\bMigrations are pending\b|\bORA-00942\b",
         r"\bno such (?:collection|keyspace|topic|queue|exchange)\b",
         r"\b(?:topic|queue|exchange|keyspace|collection|stream|bucket) [\w\"'./-]{1,80} (?:does not|doesn't) exist\b",
         r"\bNoSuchBucket\b|\bspecified bucket does not exist\b|\bunapplied migration",
+        r"\bInvalid column name\b|\bns not found\b|\b(?:procedure|function) \S+ does not exist\b",
+        r"\bno such database\b|\bNoDatabaseError\b",
     ),
     "forbidden": (
         r"\bis forbidden: User\b|\" is forbidden: (?!exceeded|failed quota|maximum|minimum)|\b403 \(?Forbidden\b",
@@ -105,6 +109,8 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bAccessDenied(?:Exception)?\b(?=:? (?:User|status|Access|when))",
         r"\(AccessDenied\) when calling|(?-i:\bcannot (?:get|list|watch|create|update|patch|delete) resource \")",
         r"\[403\] during",
+        r"\bdirectory index of \S+ is forbidden\b|\bis not allowed to connect to this\b",
+        r"\bAccessDeniedHandler\b.{0,20}denied",
     ),
     "auth failed": (
         r"authentication (?:failed|failure|error|exception)|failed (?:to authenticate|authentication)",
@@ -135,6 +141,8 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bno ?(?:valid providers in chain|CredentialProviders|CredentialsError)\b|\bno EC2 IMDS role\b",
         r"\bunable to locate credentials\b|\bauthentication protocol requested by\b",
         r"\bAuthentication requires secure\b|\bJsonWebTokenError\b|\bcookie mismatch\b|\[401\] during",
+        r"\brequires authentication$|\bAudience validation failed\b|\bblocked because of many connection errors\b",
+        r"\bno such user:|\berror:unauthorized: No such\b",
     ),
     "permission denied": (
         r"\bpermission denied\b|\bEACCES\b|\bEPERM\b|operation not permitted|\bAccessDeniedException\b",
@@ -157,6 +165,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bwaits for (?:\w+ )?lock on\b",
         r"\bWriteConflict\b|\bcould not serialize access\b|\bRESOURCE_LOCKED\b|\bexclusive access to locked\b",
         r"\bserver is already running\. Check\b|\bProducerFenced\w*",
+        r"\bDbUpdateConcurrency\w*|\bversion_conflict_engine|\bLockWaitTimeout\b",
     ),
     "module missing": (
         r"\bNo module named\b|\bModuleNotFoundError\b|cannot import name|\bCannot find (?:module|package)\b",
@@ -169,6 +178,8 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bNoSuchFieldError\b|\bUnsupportedClassVersionError\b|\bAbstractMethodError\b|\bUnable to access jarfile\b",
         r"\bERR_REQUIRE_ESM\b|\bversion [`'\"]GLIBC\w*_[\d.]+' not found|\bUnable to load dynamic library\b",
         r"\bcould not find driver\b|\bPackageNotFoundError\b",
+        r"\bTypeLoadException\b|\bno main manifest attribute\b|\bany compatible framework version\b",
+        r"\bYou must install or update \.NET\b|\bnpm ERR! Missing script\b",
     ),
     "connection refused": (
         r"\bconnection refused\b|\bECONNREFUSED\b|\bConnectionRefusedError\b|\beconnrefused\b|_Connection_refused",
@@ -186,6 +197,9 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bconnection was (?:forcibly closed|aborted|killed)\b",
         r"\bRemoteDisconnected\b|\bclosed connection without response\b",
         r"\bThis connection has been closed\b",
+        r"\bERR_STREAM_PREMATURE_CLOSE\b|\bSocketError: other side closed\b|\bIncompleteRead\b",
+        r"\bConnectionClosedByBroker\b|\bConnection with master lost\b|\btransport is closing\b",
+        r"\bMongoNetworkError: connection \S+ to \S+ closed\b",
     ),
     "upstream 5xx": (
         r"\b50[0234] (?:Service Unavailable|Bad Gateway|Gateway Time-?out|Internal Server Error|Server Error)\b",
@@ -225,6 +239,10 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bRESOURCE_POOL_EXHAUSTED\b|\bNotLeaderOr\w+|\bNOT_LEADER\w*|\bCan't reach database server\b",
         r"\bNo master found\b|[+]s?o?down master\b|\bis down or inaccessible\b|\bdue to administrator command\b",
         r"\bconfig stream (?:to \S+ )?closed: 14\b",
+        r"\bhost is down\b|\bNo connection is active/available\b|\bunavailable_shards_exception\b",
+        r"\bprimary shard is not active\b|\bConnectTransportException\b|\bno servers available for service\b",
+        r"\bnot contain an instance for the service\b|\brequest on any known server\b|\bAMQPConnectionError\b",
+        r"(?-i:\bnodedown\b)|\bWAL segment \w+ has already been removed\b|\bfailover-abort-\w+",
     ),
     "connection timeout": (
         r"\btimed[ -]out\b|\bETIMEDOUT\b|deadline exceeded\b|i/o timeout\b|TimeoutError\b(?! alias|::|\]|,)",
@@ -244,6 +262,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\{(?:\w+_)?timeout,\s?[\{a-z]|\bcan't connect to .{0,120}\(11[03]\b|\b(?:errno|os error)[ :=]{0,2}11[03]\b",
         r"\bTimeoutRejected\w*|\bTimeLimitExceeded\b|\bdue to idle-in-transaction timeout\b",
         r"\bRequestTimeout(?:Exception|Error)\b",
+        r"\btimeout of \d+ ?ms exceeded\b|\bTimeLimitExceeded\(",
     ),
     "slow": (
         r"\bslow query\b(?! log (?:en|dis)abled)(?!.{0,40}(?<![\d.])\d{1,2}(?:\.\d+)? ?ms\b)",
@@ -262,7 +281,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
     ),
     "configuration missing": (
         r"\benvironment variable\b.{0,60}(?:not set|required|missing|undefined|not defined)",
-        r"\bKeyError: ['\"][A-Z][A-Z0-9_]+['\"]|\bkey not found: |unbound variable|parameter not set",
+        r"(?-i:\bKeyError: ['\"][A-Z][A-Z0-9_]+['\"])|\bkey not found: |unbound variable|parameter not set",
         r"(?-i:\b[A-Z][A-Z0-9_]{3,}\b) is not set|(?-i:\b[A-Z][A-Z0-9_]{3,}\b) is required",
         r"(?-i:\b[A-Z][A-Z0-9_]{3,}\b) must be set",
         r"Missing required (?:configuration|environment|property|setting|config)|Required property \S+ is not set",
@@ -279,6 +298,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bmissing (?:env(?:ironment)? var|config\w* (?:key|value|option)|required (?:key|option|argument|parameter))",
         r"\bno connection string named\b|\bConnectionString property has not been\b|\bParameter 'connectionString'",
         r"\bvalidation errors? for \w*(?:Settings|Config)\b[\s\S]{0,200}\bField required\b",
+        r"\bNo value for required configuration\b|\bConsider defining a bean\b|\bcould not locate PropertySource\b",
     ),
     "file missing": (
         r"\bno such file or directory\b|\bENOENT\b|\bFileNotFound(?:Error|Exception)\b|\bNoSuchFileException\b",
@@ -308,13 +328,18 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bis already defined in ingress\b",
         r"\bunrecognized (?:\w+ )?(?:option|argument|flag|parameter|key|setting|field|property)\b",
         r"\bcould not create the Java Virtual\b",
-        r"\bconfig(?:uration)?\b.{0,90}\b(?:was |is )?rejected\b|\bError adding/updating (?:listener|cluster|route)",
+        r"\bconfig(?:uration)?\b.{0,90} (?:was|is|been) rejected\b|\bconfig for \S+ rejected\b",
+        r"\bError adding/updating (?:listener|cluster|route)",
         r"\bdidn't find a registered implementation\b",
         r"\bvalidating (?:\w+ )?config(?:uration)?: |\bunable to find plugin\b|\binitializing profiles\b",
         r"\byaml: line \d+|\bdid not find expected\b|\bmapping set to strict\b|\bstrict_dynamic_mapping",
         r"\bcontain a valid IngressClass\b|\bInconsistentClusterId\w*|\bInvalidReplicationFactor\w*",
-        r"\bDisallowedHost\b|\bPRECONDITION_FAILED - inequivalent\b|\bchecksum mismatch\b",
+        r"\bDisallowedHost\b|\bPRECONDITION_FAILED - inequivalent\b|\bMigration checksum mismatch\b",
         r"\bapplication context form a cycle\b|\bincompatible with server\b",
+        r"\bunexpected end of file, expecting\b|\bduplicate listen options\b|\bdirective is not allowed here\b",
+        r"\binvalid duration \"|\btoml: line \d|\bflag needs an argument\b|\bmisconfiguration: ",
+        r"\bmax_map_count\b.{0,20} too low\b|\bFielddata is disabled\b|\bparsing_exception\b|\bMongoParseError\b",
+        r"\bScannerError\b|\bcontains invalid paths\b|\b(?:CROSSSLOT|WRONGTYPE)\b|\berror:malformed: ",
     ),
     "crash": (
         r"(?<!don't )\bpanic: |\bSIGSEGV\b|segmentation fault|core dumped|stack overflow|\bNullPointerException\b",
@@ -334,5 +359,8 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
         r"\bcrasher:|\bexception (?:exit|error): |\bGenServer \S+ terminating\b",
         r"\b(?:received|got|caught|signal:?|by) SIG(?:ABRT|BUS|ILL)\b",
         r"\bgoroutine stack exceeds\b|\bfatal error has been detected by\b|\bWorker exited prematurely: signal (?!9)",
+        r"\bInvalidCastException\b|\bConcurrentModificationException\b|\bExceptionInInitializerError\b",
+        r"\bInvariant failure\b|\bassertion failure in\b|\bUnboundLocalError\b|\bFrozenError\b",
+        r"\bfatal error in thread\b",
     ),
 }

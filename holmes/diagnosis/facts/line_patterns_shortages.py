@@ -43,10 +43,13 @@ SHORTAGE_PATTERNS: Final[dict[ShortageKind, tuple[str, ...]]] = {
         r"\bSlowDown\b(?=: | error)|\bProvisionedThroughputExceeded",
         r"\bclient rate limiter Wait returned an error: (?!context)",
         r"\[429\] during|\bTooManyRequests(?: for|: )|\breduce your request rate\b|\((?:SlowDown|Throttling\w*)\)",
+        r"\b429 RL\b",
     ),
     "quota": (
-        r"\bexceeded quota\b|\bfailed quota\b|(?<!disk )\bquota exceeded\b|\bquota '[^']*' exceeded|\bQUOTA_EXCEEDED\b",
-        r"\b(?:maximum|minimum) \S+ usage per \w+ is|max limit to request ratio per|\b(?!Time)[A-Z]\w*LimitExceeded\b:",
+        r"\bexceeded quota\b|\bfailed quota\b|(?<!or a disk )\bquota exceeded\b|\bquota '[^']*' exceeded",
+        r"\bQUOTA_EXCEEDED\b",
+        r"\b(?:maximum|minimum) \S+ usage per \w+ is",
+        r"max limit to request ratio per|\b(?!\w*Time)[A-Z]\w*LimitExceeded\b:",
         r"\b\w+LimitReached\b|\bTooMany(?:LoadBalancers|Addresses|Volumes)\b|\bpids limit reached",
         r"fork rejected by pids|\bfork: (?:retry: )?Resource temporarily unavailable|\bquota has been reached\b",
         r"\b(?:record|size|row|entry|message|object|file|key|field)s? limit (?:of )?\(?\d[\w.,]{0,20}\)? reached\b",
@@ -60,6 +63,7 @@ SHORTAGE_PATTERNS: Final[dict[ShortageKind, tuple[str, ...]]] = {
         r"\b(?:Record|Message|Payload|Entity)_?TooLarge\w*|\btoo large body\b|\brequest entity too large\b",
         r"\bpacket (?:\w+ )*?is too (?:large|big)\b|\bpacket for query is too large\b",
         r"\blarger than (?:the )?(?:configured )?max(?:imum)? (?:message )?size\b",
+        r"(?-i:\([A-Z]\w{3,60}LimitExceeded\))|\bContent-Length of \d+ bytes exceeds\b",
     ),
     "sandbox network": (
         r"failed to create pod (?:network )?sandbox",
@@ -78,6 +82,7 @@ SHORTAGE_PATTERNS: Final[dict[ShortageKind, tuple[str, ...]]] = {
         r"(?:unable|failed) to (?:allocate|assign|request|acquire) (?:an? |new )?(?:pod )?IP(?:v[46])?\b(?!\w)",
         r"\bIPAM: .{0,40}(?:exhausted|full)",
         r"\bqualified ippool\b|\bIP pool (?:is )?(?:exhausted|full)\b",
+        r"\bfailed to delegate add\b|\bfailed to set bridge addr\b|\bBGP session (?:is )?down\b",
     ),
     "node pressure": (
         r"The node was low on resource|Eviction manager: (?:attempting to reclaim|must evict)|evicted due to",
@@ -120,6 +125,8 @@ SHORTAGE_PATTERNS: Final[dict[ShortageKind, tuple[str, ...]]] = {
         r"\bstructure needs cleaning\b|\bUNEXPECTED INCONSISTENCY\b|\bcannot be mounted\b",
         r"\bmetadata I/O error\b|\bEXT4-fs error\b|\bXFS \(\S+\): .{0,40}corrupt|\bInvalidVolume\.NotFound\b",
         r"\battachable volumes reached\b",
+        r"\bnfs: server \S+ not responding\b|\bFailedAttachVolume\b",
+        r"\bpage corruption on disk\b|\binvalid page in block\b",
     ),
     "pool exhausted": (
         r"\bpool (?:is |has been )?(?:exhausted|empty)\b|\bpool is probably full\b|\bPoolExhausted|\bExhaustedPool",
@@ -144,6 +151,8 @@ SHORTAGE_PATTERNS: Final[dict[ShortageKind, tuple[str, ...]]] = {
         r"\b(?:connection )?pool (?:limit |size )?(?:reached|exceeded)\b",
         r"\bno connections? (?:is |are )?available in (?:the )?pool\b",
         r"\bfrom the connection pool\.|\bWaitQueueFull|\balready waiting for a connection\b|\bquery_wait_timeout\b",
+        r"\ball pooled connections were in use\b|\bConnection leak detection triggered\b",
+        r"\bseems busy \(you may need\b|\breached the negotiated channel_max\b|\bworker pool is full\b",
     ),
     "queue full": (
         r"\bqueue (?:is )?full\b|\bqueue\.Full\b|\btable full, dropping|RejectedExecution|\bTaskRejectedException\b",
@@ -205,7 +214,7 @@ SHORTAGE_PATTERNS: Final[dict[ShortageKind, tuple[str, ...]]] = {
         r"\bTaskOOM event\b|\bsys oom event\b|\bcould not reserve enough space\b|\bmemory cgroup out of\b",
         r"\bGC overhead limit\b|\bReached heap limit\b|\bfatal error: .{0,20}out of memory\b",
         r"\bunable to allocate \S+ (?:\w+ )?for an array\b",
-        r"\bnot enough memory\b|\binsufficient memory\b(?!\.? ?(?:,|preempt|\d|$))|\b(?:errno|os error)[ :=]{0,2}12\b",
+        r"\bnot enough memory\b|\b(?:errno|os error)[ :=]{0,2}12\b",
         r"\boom-killer\b(?!.{0,20}(?:disabled|enabled))|\bOOM killer invoked\b",
     ),
     "architecture": (
