@@ -76,7 +76,8 @@ _WAITS: Final = expression(
 """Words about the one who does not get a lock."""
 _REJECTED: Final = expression(
     r"(?i)(?<![\w.-])(?<!java:)(?<!&code=)40[13]\b(?!: quota)|(?<![\w/=:+-])(?:denied\b(?!\" =>)|unauthori[sz]ed)(?!-)"
-    r"|(?<![\w.-])(?<!full, )reject(?!s an\b|.{0,50}\b(?:execution|java|full|since|too many|limit|adding|signature)\b)"
+    r"|(?<![\w.-])(?<!full, )(?<!queue )reject"
+    r"(?!s an\b|ed_|-|.{0,100}\b(?:execution|java|full|since|too many|limit|adding|signature|pool|nack)\b)"
     r"|(?<!out )(?<!out has )(?<!ion )(?<!ts an )(?<![?&-]token=)\bexpired?\b(?!-)"
 )
 _NAME: Final = expression(r"(?<![\w./-])[A-Za-z0-9](?:[\w-]{1,61}[A-Za-z0-9])(?![\w-])")

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from holmes.values.findings import ObjectRef
 
 _OLD: Final = expression(
-    r"(?i)(?<![\w:-])stale(?:ness)?\b(?! (?:nfs|endpoint|file|lock|pid)\b)|\bout ?-?(?:dated|of date)\b"
+    r"(?i)(?<![\w:-])(?<!primary marked )stale(?:ness)?\b"
+    r"(?! (?:nfs|endpoint|file|lock|pid|group\w*|\w+ (?:removed|deleted|closed|purged|evicted))\b)"
+    r"|\bout ?-?(?:dated|of date)\b"
     r"|\b(?:is|are|was|were|be|gets?|too|already) old\b(?! resource)"
     r"|\d\s?[a-z]{1,7} old\b|\bolder than\b|\bnot (?:been )?(?:updated|refreshed|imported|synced) (?:for|since)\b"
     r"|\blast (?:import|update|sync|refresh|success|run|load)\b.{0,40}\bago\b"

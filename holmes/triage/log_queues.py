@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.triage.log_troubles import Trouble
     from holmes.values.findings import ObjectRef
 
-_FULL: Final = expression(r"(?i)\bqueue\b.{0,80}\b(?:full|length limit|max-length)\b")
+_FULL: Final = expression(r"(?i)\bqueue\b.{0,80}(?<![\w-])(?:full|length limit|max-length(?! \d))(?![\w-])")
 _UNCONSUMED: Final = expression(
     r"(?i)\b(?:queue|stream|group|subscription|topic)s? [`'\"]?([\w][\w.:-]{1,80}?)[`'\"]?(?:,| in | on |:? ).{0,60}?"
     r"\b(?:no|0|without) (?:active )?(?:consumers?|subscribers?|members?|readers?|workers?)\b"

@@ -50,7 +50,8 @@ _OF_EXPERIMENTS: Final[frozenset[LineKind | None]] = frozenset({*REACHED, "slow"
 """Kinds of trouble that a chaos experiment makes."""
 _TLS_NAME: Final = expression(r"(?i)(?<![a-z])(?:tls|ssl|certs?|certificates?|pki|x509)(?![a-z])")
 _UNSET: Final = expression(
-    r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b.{0,40}?\b(?:not set|unset|empty|undefined|missing|not defined|not found|absent)\b"
+    r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b(?!\.\d).{0,40}?"
+    r"\b(?:not set|unset|empty|undefined|missing|not defined|not found|absent)\b"
     r"|\b(?:[Ee]mpty|[Nn]o|[Mm]issing|[Uu]nset|[Uu]ndefined|without)\b.{0,30}?\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
 )
 """A line that reports a variable as missing."""

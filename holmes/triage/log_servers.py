@@ -79,7 +79,7 @@ _ISSUER: Final = expression(r"(?i)\b(?:iss(?:uer)?|issued by|signed by)\W{1,4}(?
 """The issuer of a token: the first label of its host."""
 _STUCK: Final = expression(
     r"(?i)\b(?<!scheduling )(?:is|are|was|still|been|remains?) "
-    r"(?:locked|blocked|stuck|stalled|frozen|paused|sealed|fenced)\b"
+    r"(?:locked|blocked|stuck|stalled|frozen|paused|sealed|fenced)\b(?! because of many)"
     r"|\b(?:wait(?:s|ing)?|blocked) (?:for|on) (?:the |a |its )?\S{0,40} ?lock\b"
 )
 """The words of a server that does nothing until something is released, whatever the level of the line."""

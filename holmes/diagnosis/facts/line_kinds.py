@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.line_patterns import LINE_PATTERNS
+from holmes.diagnosis.facts.line_patterns import LINE_PATTERNS, MISSING_SERVICE
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -20,12 +20,19 @@ if TYPE_CHECKING:
 _LONGEST_CHARACTERS: Final = 4_000
 _URL: Final = expression(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>\\)\]]*", re.IGNORECASE)
 _ACCESS: Final = expression(r"\"(?:[A-Z]{3,7} [^\"]*|- - -)\" (?P<status>\d{1,3})\b(?P<rest>.*)", re.DOTALL)
-_METRIC: Final = expression(r"[a-z_:.][\w:.]*(?:\{.*\})?:? [\d.e+-]+$")
+_METRIC: Final = expression(r"^[a-z_:.][\w:.]*(?:\{.*\})?:? [\d.e+-]+$")
 _QUIET: Final = expression(
-    r"\b(?:DEBUG|TRACE|dbug|trce)\b|level=(?:debug|trace)|\"level\": ?(?:\"(?:debug|trace)\"|[12]0\b)|\[debug\]"
-    r"|^[DT], \[|\bDeprecat|^Mongoose: |\"s\":\"D\d|LOG:  (?:statement|execute)|\tQuery\t| Query\tS"
-    r"|^Executing \(|\bFLAG: |^--- PASS|^(?:NOTICE|\d\S* \S+ UTC \[\d+\] NOTICE):?"
+    r"\bDEBUG\b|(?<!STACK )\bTRACE\b|\b(?:dbug|trce)\b|level=(?:debug|trace)|\[debug\]"
+    r"|\"level\": ?(?:\"(?:debug|trace)\"|[12]0\b)|^[DT], \[|\bDeprecat|\"s\":\"D\d|\bFLAG: "
+    r"|\[class,load|\[Loaded \S+ from |^--- PASS|^ ?PASS\s|::test_\S+ PASSED|^ok\s+\d+ - "
+    r"|^(?:NOTICE|\d\S* \S+ UTC \[\d+\] NOTICE):?"
 )
+_ECHO: Final = expression(
+    r"LOG:  (?:statement|execute)|\tQuery\t| Query\tS|\d Query\t|^Executing \(|^Mongoose: |^Hibernate: "
+    r"|(?:^info: [^\n]*\s+|INF\] )Executed DbCommand|INFO sqlalchemy\.engine|^\d{10}\.\d+ \[\d+ \S+\] \""
+    r"|\"timed_out\":false,\"_shards\":\{[^}]*\"failed\":0"
+)
+"""A command or a document of a client, which the program only repeats."""
 _INFORMATIVE: Final = expression(
     r"\b(?:INFO|LOG|Note|NOTICE|info)\b[ :\]]|level=info|\"level\": ?(?:\"info\"|30\b)|\[(?:info|notice|Note|System)\]"
     r"|^I\d{4} |\"s\":\"I\"|\.INFO:|^I, \["
@@ -41,20 +48,50 @@ _TROUBLE: Final = expression(
     r"|ALERT|slow query|deadlock|waiting for \w*Lock|duration: \d{4}|was terminated|not ready|SSL|Out of memory"
     r"|too many|Access denied for|\bPause [A-Z]|relinquish|stepping down|leadership lost|lost leader"
     r"|has been running for|\bpanic\b|in the future|clock (?:leap|jump)|low on memory|limit reached|is full\b"
-    r"|blocked for more than|demoting self|high_watermark set",
+    r"|blocked for more than|demoting self|high_watermark set|due to (?:\w+ )?load\b|TaskOOM event"
+    r"|^\S+ \S+ UTC .{0,60}LOG:  invalid value for"
+    r"|duration: [5-9]\d\d\.\d+ ms  statement|\" SERVFAIL |" + MISSING_SERVICE,
     re.IGNORECASE,
 )
 _RECOVERED: Final = expression(
-    r"\bsucce(?:ss|eded|ssful|ssfully)\b|(?<!not )\brecovered\b|\breconnected\b|\bafter \d+ (?:retr|failed|attempt\w*$)"
+    r"\bsucce(?:ss|eded|ssful|ssfully)\b|(?<!not )(?<!\[)\brecovered\b|\breconnected\b"
+    r"|\bafter \d+ (?:retr|failed|attempt\w*$)"
     r"|\bcleared\b|\brestored\b|\b(?:0|no) (?:errors?|failed|failures?|rejected|denied)\b|errors?[:=]\"?0\b"
     r"|(?:error|err)[:=] ?\"?<?(?:nil|none|null)\b|\bhealth(?:y|check)? (?:ok|after)|\bretrying because\b|, skipping\b"
-    r"|\bbecame healthy\b|\bno longer\b",
+    r"|\bbecame healthy\b|\bcertificate (?:was )?renewed\b|\bno longer\b",
     re.IGNORECASE,
 )
 _SEVERE: Final = expression(
     r"\b(?:ERROR|FATAL|CRITICAL|PANIC|SEVERE)\b|level=(?:error|fatal)|\[(?:error|emerg|crit|alert|fatal)\]|^[EF]\d{4} "
-    r"|\"s\":\"[EF]\"|\"level\":\"error\"|Exception\b|_exception\b|\bNOT ready\b|\bfailed (?:to|for|\()"
+    r"|\"s\":\"[EF]\"|\"level\":\"error\"|Exception\b(?! count|s?[=:] ?0\b)|_exception\b"
+    r"|\bNOT ready\b|\bfailed (?:to|for|\()"
 )
+_NAMED: Final = expression(
+    r"(?:\bmapped \[|\bretry_?(?: ?policy|on)[:=]|\bmessage =~)"
+    r"|\b(?:compiled (?:regex|pattern)|handler (?:for \S+ )?registered|mapped (?:exception|error)|loading class"
+    r"|registered (?:\w+ ){0,2}(?:handlers?|exceptions?|errors?)\b|(?:translations|catalog|patterns|messages) loaded"
+    r"|release notes|dry[- ]run|alert resolved"
+    r"|(?:is|are) (?:raised|thrown) (?:by|when|if)|(?:texts?|articles?|pages?|documents?) about)\b"
+    r"|^(?:help|docs|see|changelog): ",
+    re.IGNORECASE,
+)
+"""Words about names of errors: a handler, a rule or a text is about an error that did not occur."""
+_LOUD: Final = expression(
+    r"\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC|WARN(?:ING)?)\b|\b[Ee]rror: |level\"?[:=]\"?(?:error|fatal|warn)"
+    r"|\[(?:error|emerg|crit|alert|fatal|warn(?:ing)?)\]|^[EFW]\d{4} |\"s\":\"[EFW]\"|^(?:fail|crit|warn): "
+)
+_WARNING_BELOW: Final = expression(
+    r"\n(?:[WEF]\d{4} |\S.{0,60}(?:\[(?:warning|warn|error)\]|\b(?:WARN(?:ING)?|ERROR)\b))"
+)
+"""The level of a later line of a record whose first line is informative."""
+_HELP: Final = expression(
+    r"^ {0,4}(?:usage(?: of \S+:$|: *$|: +[^\s:]+(?: [^\s:]+){0,3} ?[\[<(-])"
+    r"|(?:exit|return|error) (?:codes|statuses):)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PASSED: Final = expression(r"^\s*[\u2713\u2714] .*|^ +--?[A-Za-z][\w-]*(?:[ =,]\S+)? {2,}\S.*", re.MULTILINE)
+"""A test that passed, or the description of an option."""
+_ERROR_IN_HELP: Final = expression(r"^\S.*\berror: .*", re.IGNORECASE | re.MULTILINE)
 _STEMS: Final = (
     "error", "fail", "unable", "refused", "denied", "invalid", "unknown", "timed", "timeout", "exceed", "forbid",
     "auth", "expire", "exhaust", "reset", "cannot", "crash", "panic", "unavail", "limit", "429", "50", "slow", "fatal",
@@ -79,6 +116,11 @@ _OF_CUSTOMERS: Final = expression(
 """Persons outside of the system and what belongs to them, which programs speak of while they work as they should."""
 _TOLD_OF_CUSTOMERS: Final = frozenset({"dependency unavailable", "clock or token", "queue full", "quota"})
 """Kinds whose words also tell what customers do, have or lack: "the recipient's mailbox is full"."""
+_STATUS_ONLY: Final = expression(
+    r"[^a-z]*(?:status|http|code|error)?[^a-z]*(?:code|response code)?[^a-z]*429", re.IGNORECASE
+)
+_SHORTAGES: Final = frozenset({"queue full", "disk full", "out of memory"})
+"""Kinds that a server also answers with the status 429. Its words decide before the status."""
 _NEAR_CHARACTERS: Final = 40
 _FRAME: Final = expression(r"^\s+(?:at |from |\d+: |File \"|\^|~|\|)|^\s*\.{3} \d+ more|^\t", re.MULTILINE)
 
@@ -93,10 +135,13 @@ def kind_of(record: str) -> LineKind | None:
 
 @lru_cache(maxsize=16_384)
 def _kind_of(record: str) -> LineKind | None:
-    if _METRIC.match(record) is not None or _QUIET.search(record) is not None:
+    if any(each.search(record) is not None for each in (_METRIC, _QUIET, _ECHO)):
         return None
     if _INFORMATIVE.search(record) is not None:
         record = _WRITTEN_BY_USERS.sub("", record)
+    if _only_names(record):
+        return None
+    record = _without_help(record)
     access = _ACCESS.search(record)
     if access is not None and "[error]" not in record:
         return _of_access(access)
@@ -105,13 +150,29 @@ def _kind_of(record: str) -> LineKind | None:
     )
 
 
+def _only_names(record: str) -> bool:
+    """Return whether the record names errors that handlers or texts are about, and reports none."""
+    return _NAMED.search(record) is not None and _LOUD.search(record) is None
+
+
+def _without_help(record: str) -> str:
+    """Return the record without tests that passed and the help text of a program. Both name errors by design."""
+    record = _PASSED.sub("", record)
+    start = _HELP.search(record)
+    if start is None:
+        return record
+    return "\n".join([record[: start.start()], *_ERROR_IN_HELP.findall(record, start.start())])
+
+
 def _troubled(record: str) -> bool:
     """Return whether the level of a record and its words about success allow that it reports trouble."""
     if _SEVERE.search(record) is not None:
         return True
     if _RECOVERED.search(record) is not None:
         return False
-    return _INFORMATIVE.search(record) is None or _TROUBLE.search(_URL.sub(" ", record)) is not None
+    if _INFORMATIVE.search(record) is None or ("\n" in record and _WARNING_BELOW.search(record)):
+        return True
+    return _TROUBLE.search(_URL.sub(" ", record)) is not None
 
 
 def _of_access(access: re.Match[str]) -> LineKind | None:
@@ -119,7 +180,7 @@ def _of_access(access: re.Match[str]) -> LineKind | None:
     status = int(access["status"])
     if status < 400 and status != 0:
         return None
-    written = access["rest"] if status in {401, 403, 429} or status >= 500 else ""
+    written = access["rest"] if status in {0, 401, 403, 429} or status >= 500 else ""
     kind = _first(written)
     return kind or ("upstream 5xx" if 500 <= status < 600 else None)
 
@@ -144,12 +205,17 @@ def _first(written: str) -> LineKind | None:
 def _deciding(written: str) -> tuple[LineKind, re.Match[str]] | None:
     lowered = written.lower()
     candidates = {index for word, indexes in _BY_WORD.items() if word in lowered for index in indexes}
+    rejected: tuple[LineKind, re.Match[str]] | None = None
     for index in sorted(candidates):
         literal, pattern, kind = _EXPRESSIONS[index]
         match = pattern.search(written) if literal in lowered else None
-        if match is not None and not (kind in _TOLD_OF_CUSTOMERS and _is_of_customers(written, match)):
+        if match is None or (kind in _TOLD_OF_CUSTOMERS and _is_of_customers(written, match)):
+            continue
+        if kind == "rate limited" and _STATUS_ONLY.fullmatch(match[0]):
+            rejected = rejected or (kind, match)
+        elif rejected is None or kind in _SHORTAGES:
             return kind, match
-    return None
+    return rejected
 
 
 def _is_of_customers(written: str, match: re.Match[str]) -> bool:
@@ -218,8 +284,12 @@ def may_report_trouble(record: str) -> bool:
 
 
 def reports_success(record: str) -> bool:
-    """Return whether the record is a metric, or says that something worked again and nothing more severe."""
-    return _METRIC.match(record) is not None or (_RECOVERED.search(record) is not None and not _SEVERE.search(record))
+    """Return whether the record is a metric, repeats other text, or tells of success and nothing more severe."""
+    if any(each.search(record) is not None for each in (_METRIC, _ECHO)) or not _without_help(record):
+        return True
+    if _only_names(record):
+        return True
+    return _RECOVERED.search(record) is not None and not _SEVERE.search(record)
 
 
 def kinds_of(records: Iterable[str]) -> Iterator[LineKind | None]:

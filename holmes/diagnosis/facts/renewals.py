@@ -41,7 +41,8 @@ _WRITE: Final = expression(
 _OBJECT: Final = expression(r"(?i)\bsecrets? \"?([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?![\w.-])")
 """The Secret that a line is about: `secrets "name"` or `secret name`."""
 _ANSWER: Final = expression(
-    r"(?i)(?<![\w.-])401\b|(?<!certificate has )\bexpired\b|\bauthentication required\b|\bno basic auth\b"
+    r"(?i)(?<![\w.-])401\b|(?<!certificate has )(?<![\w.-])expired(?![\w-])"
+    r"|\bauthentication required\b|\bno basic auth\b"
 )
 """The answer of a registry that rejects the credentials with which the line was written. Nothing refused a write."""
 _PULL_OPTION: Final = expression(r"(?i)pull[-_]?secrets?(?:[-_]?names?)?[^a-z0-9]*$")

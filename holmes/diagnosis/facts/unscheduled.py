@@ -49,7 +49,7 @@ _OF_NODES: Final = frozenset({"resources", "taint", "neighbours", "selector", "p
 """Reasons that another node can remove."""
 _PIECE: Final = expression(r"(?P<count>\d{1,9}) (?P<text>.+?)(?=, \d+ |[.;] |[.;]?$)")
 _HEAD: Final = expression(r"^.*?nodes? (?:are|is) available: ?", re.IGNORECASE | re.DOTALL)
-_PREEMPTION: Final = expression(r"[.,;]?\s*preemption:", re.IGNORECASE)
+_PREEMPTION: Final = expression(r"[.,;]?\s*\bpreemption:", re.IGNORECASE)
 _SCALING: Final = frozenset({"TriggeredScaleUp", "Nominated"})
 _CLAIM: Final = expression(r"\bnodeclaim/(?P<name>[a-z0-9.-]+)")
 _CLAIM_KIND: Final = "NodeClaim.karpenter.sh"
@@ -61,7 +61,7 @@ _EXHAUSTED: Final = expression(r"exceed(?:s|ed)? limits for nodepool:? \"?(?P<na
 NODE_GRACES: Final = 15
 """Autoscalers give a new node 15 minutes to join (--max-node-provision-time, and Karpenter's registration)."""
 _JOINING_GRACES: Final = 3
-_RESOURCE: Final = expression(r"(?<!is )insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)*)", re.IGNORECASE)
+_RESOURCE: Final = expression(r"(?:^|\b\d+ |[,.] )insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,9 +39,11 @@ _MOST: Final = 5
 _DEFAULT: Final = "metadata.annotations[storageclass.kubernetes.io/is-default-class]"
 _STALE: Final = expression(r"storageclass\S* \S+ not found", re.IGNORECASE)
 _CLASS_AT_FAULT: Final = expression(r"invalid|unknown|unsupported|parameter|no such (?:pool|type)", re.IGNORECASE)
-_MODE_AT_FAULT: Final = expression(r"access ?modes?\b|volume capabilit|\b(?:MULTI|SINGLE)_NODE_\w+", re.IGNORECASE)
+_MODE_AT_FAULT: Final = expression(
+    r"access ?modes?\b|volume capabilit|(?<!\{mode:)\b(?:MULTI|SINGLE)_NODE_\w+", re.IGNORECASE
+)
 _SIZE_AT_FAULT: Final = expression(
-    r"\b(?:size|capacity|bytes?|\d+[KMGT]i?)\b(?!\": certificate).{0,60}?"
+    r"(?<!message )\b(?:size|capacity|bytes?|\d+[KMGT]i?)\b(?!\": certificate).{0,60}?"
     r"\b(?:less|smaller|lower|greater|larger|bigger) than\b(?!.*\bdisk is full)",
     re.IGNORECASE,
 )

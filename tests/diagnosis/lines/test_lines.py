@@ -25,8 +25,8 @@ NEAR_MISSES: Final[dict[str, list[str]]] = {
 }
 FEWEST: Final = 5
 LINES_OF_COMPONENT: Final = 100
-BLIND_PRECISION: Final = 0.93
-BLIND_RECALL: Final = 0.84
+BLIND_PRECISION: Final = 0.97
+BLIND_RECALL: Final = 0.96
 PARTS: Final[tuple[Part, ...]] = ("development", "blind")
 
 
