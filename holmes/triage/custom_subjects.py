@@ -11,11 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.producers import controllers_of
+from holmes.kubernetes.fields import text
 from holmes.triage.asked import refs_of
 from holmes.triage.connections import connections, identity
+from holmes.triage.grammar import must_be_name
 from holmes.triage.names import is_of, is_product, names_of
 from holmes.triage.subjects import Named
-from holmes.triage.vocabulary import Sighting, vocabulary
+from holmes.triage.vocabulary import Sighting, symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -33,6 +35,13 @@ _ABBREVIATIONS: Final = {
     "ing": "Ingress", "cj": "CronJob", "no": "Node", "ep": "EndpointSlice", "quota": "ResourceQuota",
 }  # fmt: skip
 _ASKS_FOR: Final = frozenset({"get", "list", "describe", "show", "kubectl"})
+_CLUSTER: Final = "cluster"
+_DATABASE_WORDS: Final = frozenset({"database", "db", "datenbank", "pg", "sql"})
+_DATABASES: Final = expression(r"sql|postgres|mongo|maria|redis|cassandra|cockroach|db")
+_NAMING: Final = word_list("naming")
+_PLACES: Final = word_list("places")
+_EVERYDAY: Final = word_list("everyday kinds")
+_BEFORE_NOUNS: Final = word_list("quantifiers") | word_list("determiners")
 _COMPOUND: Final = 2
 _LONGEST: Final = 4
 _LEAST_ENDING: Final = 4
@@ -79,9 +88,53 @@ def _kind_at(question: Question, names: Names, index: int) -> Sighting | None:
             kind = _abbreviated(words, index) or _by_ending(question, names, index) or _of_compound(words[index], names)
         if any(word in (term.key, term.value) for term in question.labels for word in phrase):
             continue
+        if length == 1 and words[index] == _CLUSTER and kind:
+            return _one_cluster(question, names, index, kind)
+        if length == 1 and kind and _is_everyday(question, names, index, kind):
+            return None
         if kind and (length > 1 or not (known or _is_plain_name(names, words, index, kind))):
             return Sighting(sense="kind", name=kind, first=index, last=last)
     return None
+
+
+def _one_cluster(question: Question, names: Names, index: int, kind: str) -> Sighting | None:
+    """Return the custom kind that `cluster` means beside a name or a product, or None for the whole cluster."""
+    words, clause = question.words, question.clause(index)
+    before = words[index - 1] if index - 1 in clause else ""
+    after = next((word for word in words[index + 1 : clause.stop] if word not in _NAMING), "")
+    own = Sighting(sense="kind", name=kind, first=index, last=index)
+    if before and _is_of_group(before, kind):
+        return replace(own, first=index - 1)
+    said = {at for each in question.found for at in range(each.first, each.last + 1)}
+    told = bool(before) and index - 1 not in said and not vocabulary().is_ordinary(before)
+    named = must_be_name(after, quoted=after in question.quoted_names, sure=False) and not symptoms_in((after,))
+    listed = before in _ASKS_FOR - {"show", "kubectl"}
+    beside = any(names.named(each, kind) for each in (before, after))
+    return own if (told and before not in _PLACES) or named or listed or beside else None
+
+
+def _is_everyday(question: Question, names: Names, index: int, kind: str) -> bool:
+    """Return whether a word for a custom kind has its ordinary meaning: "the site is down", "users cannot log in".
+
+    It means the kind beside a name, in a list, and if such an object is not ready.
+    """
+    words = question.words
+    if words[index].removesuffix("s") not in _EVERYDAY:
+        return False
+    beside = (*words[index + 1 : index + 2], *words[max(0, index - 1) : index])
+    asked = [each.last for each in question.found if each.name in ("list", "count", "describe") and each.last < index]
+    listed = any(_BEFORE_NOUNS.issuperset(words[last + 1 : index]) for last in asked)
+    judged = vocabulary().is_plural(words[index]) and not question.complains
+    troubled = any(text(each.condition("Ready"), "status") == "False" for each in names.state.of(kind))
+    return not (listed or judged or troubled or any(names.named(each, kind) for each in beside))
+
+
+def _is_of_group(word: str, kind: str) -> bool:
+    """Return whether a word before `cluster` is the product of a custom kind: `postgres` for `postgresql.cnpg.io`."""
+    group = kind.partition(".")[2]
+    labels = [label for label in group.split(".")[:-1] if label not in _SHARED_DOMAINS]
+    begins = len(word) >= _LEAST_ENDING and any(label.startswith(word) for label in labels)
+    return word != _CLUSTER and (begins or (word in _DATABASE_WORDS and _DATABASES.search(group) is not None))
 
 
 def _is_plain_name(names: Names, words: tuple[str, ...], index: int, kind: str) -> bool:
@@ -167,6 +220,10 @@ def about_custom_objects(question: Question, subject: Subject, scan: ScanResult)
     """
     kinds = [kind for kind in question.kinds if "." in kind]
     named = subject.objects
+    product = next((each for each in question.found if each.name in kinds and each.first < each.last), None)
+    if product is not None and not named and question.words[product.last] == _CLUSTER:  # "the postgres cluster"
+        meant = tuple(each for each in scan.state.of(product.name) if subject.contains(each))
+        return replace(subject, named=(Named(name=question.words[product.first], objects=meant),)) if meant else subject
     if kinds and named and not any(is_of(each, kind) for each in named for kind in kinds):
         near = [one for one in connections(scan.state, named).values() if one.hops <= _MOST_HOPS]
         served = [each for one in near if (each := scan.state.find(one.ref)) is not None]
