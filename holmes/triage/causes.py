@@ -174,7 +174,9 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
 def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], own: frozenset[ObjectRef]) -> FirstLook:
     """Answer from what the logs report, or from what stops the subject on purpose."""
     logged = cause_in_logs(asked.state, asked.question, named.objects, past_period(asked))
-    if logged is not None and not is_of_sibling(asked.state, named.objects[0], logged.troubles[0]):
+    if logged is not None and not (
+        not asked.alerted and is_of_sibling(asked.state, named.objects[0], logged.troubles[0])
+    ):
         return blamed(asked, logged, named)
     old = _of_old_state(asked, named)
     if old is not None:

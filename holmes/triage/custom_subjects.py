@@ -16,7 +16,7 @@ from holmes.triage.asked import refs_of
 from holmes.triage.connections import connections, identity
 from holmes.triage.grammar import must_be_name
 from holmes.triage.names import is_of, is_product, names_of
-from holmes.triage.subjects import Named
+from holmes.triage.subjects import Missing, Named
 from holmes.triage.vocabulary import Sighting, symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from holmes.triage.names import Names
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
+    from holmes.values.findings import ObjectRef
 
 _ABBREVIATIONS: Final = {
     "po": "Pod", "cm": "ConfigMap", "ds": "DaemonSet", "rs": "ReplicaSet", "sa": "ServiceAccount", "sc": "StorageClass",
@@ -50,6 +51,15 @@ _COMPANY: Final = expression(r"(?:proj|cd|hq|labs)$")
 _SHARED_DOMAINS: Final = frozenset({"k8s", "x-k8s", "kubernetes", "github", "coreos", "openshift"})
 """Domains that many products share."""
 _MOST_HOPS: Final = 5
+_NEAR: Final = 2
+_OF_WORKLOADS: Final = frozenset({
+    "PersistentVolumeClaim", "HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy", "Ingress",
+})  # fmt: skip
+_PART_WORDS: Final = {
+    "volume": "PersistentVolumeClaim", "volumen": "PersistentVolumeClaim", "policy": "NetworkPolicy",
+    "budget": "PodDisruptionBudget", "autoscaler": "HorizontalPodAutoscaler",
+}  # fmt: skip
+"""Kinds of the parts of a workload that have a state of their own, unlike its settings."""
 
 
 def with_known_kinds(question: Question, state: ClusterState) -> Question:
@@ -228,6 +238,7 @@ def about_custom_objects(question: Question, subject: Subject, scan: ScanResult)
         near = [one for one in connections(scan.state, named).values() if one.hops <= _MOST_HOPS]
         served = [each for one in near if (each := scan.state.find(one.ref)) is not None]
         meant = tuple(each for each in served if any(is_of(each, kind) for kind in kinds))
+        meant = meant or tuple(each for kind in kinds for each in _shown_by(scan.state, kind, named))
         if meant:
             return replace(subject, named=(Named(name=named[0].name, objects=meant[:1]),), namespaces=())
     products = [kind for kind in kinds if is_product(kind) and _is_troubled(kind.partition(".")[2], scan)]
@@ -235,10 +246,48 @@ def about_custom_objects(question: Question, subject: Subject, scan: ScanResult)
         return replace(subject, named=(), unknown=(*subject.unknown, *(each.name for each in subject.named)))
     groups = _operated(named, scan) if named and not set(question.kinds) - set(kinds) else {}
     asked = kinds or [f"*.{group}" for group in groups if _is_troubled(group, scan)]
-    judged = question.complains or question.asks("why", "trouble", "health", "changes") or question.symptoms - {"image"}
+    judged = question.complains or question.asks("why", "trouble", "changes") or question.symptoms - {"image"}
     if groups and asked and judged and not _is_sick(named, scan):  # "the image of the operator" is about itself
         return replace(subject, named=(), kinds=tuple(dict.fromkeys((*subject.kinds, *asked))))
     return subject
+
+
+def _shown_by(state: ClusterState, kind: str, named: tuple[ClusterObject, ...]) -> Iterator[ClusterObject]:
+    """Yield the custom objects of the Ingresses that lead to the named objects: "the certificate of web"."""
+    for ingress in state.of("Ingress"):
+        near = [state.find(one.ref) for one in connections(state, (ingress,)).values() if one.hops <= _NEAR]
+        if not set(named).isdisjoint(near):
+            yield from (each for each in near if each is not None and is_of(each, kind))
+
+
+def about_parts(question: Question, subject: Subject, state: ClusterState) -> Subject:
+    """Return the subject with the parts of a workload that a kind after its name means: "is the search volume ok"."""
+    judged = question.asks("health", "trouble") and not question.complains and not question.asks("why", "logs")
+    if not judged or len(subject.named) != 1 or question.asks("list", "count"):
+        return subject
+    name, objects = subject.named[0].name, subject.objects
+    own = {ref for each in objects for ref in identity(state, each)}
+    words = question.words
+    after = words.index(name) + 1 if name in words else len(words)
+    said = next((each.name for each in question.found if each.sense == "kind" and each.first == after), "")
+    kind = said or next((_PART_WORDS[word] for word in words[after : after + 1] if word in _PART_WORDS), "")
+    absent = Missing(name=name, kind=kind, namespace=objects[0].namespace)
+    if kind.startswith("Certificate.") and not any(is_of(each, kind) for each in objects):
+        return replace(subject, named=(), missing=(*subject.missing, absent))
+    if kind not in _OF_WORKLOADS or any(each.kind == kind for each in objects):
+        return subject
+    served = (state.find(one.ref) for one in connections(state, objects).values() if one.hops <= 1)
+    near = [each for each in served if each is not None and each.kind == kind]
+    near += [each for each in state.of(kind) if _leads_to(state, each, own)]
+    found = tuple(dict.fromkeys(near))
+    if not found and kind == "PersistentVolumeClaim":  # it can have a volume without a claim
+        return subject
+    named = (Named(name=name, objects=found),) if found else ()
+    return replace(subject, named=named, missing=subject.missing if found else (*subject.missing, absent))
+
+
+def _leads_to(state: ClusterState, each: ClusterObject, own: set[ObjectRef]) -> bool:
+    return any(one.ref in own and one.hops <= _NEAR for one in connections(state, (each,)).values())
 
 
 def _operated(named: tuple[ClusterObject, ...], scan: ScanResult) -> dict[str, None]:

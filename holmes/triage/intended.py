@@ -135,9 +135,10 @@ def is_of_siblings(asked: Asked, named: Named, incident: Incident) -> bool:
     """Return whether an incident leaves named pods that are ready alone: it is about other pods of their workload.
 
     A rule tells one of several pods with the same fault, so an incident of all pods, or of crashes, can be theirs, too.
+    An alert with a pod can be about the others: a member reports that it misses another one.
     """
     pods = [each for each in named.objects if each.kind == "Pod"]
-    if named.objects[0] not in pods or not all(map(is_ready, pods)):
+    if asked.alerted or named.objects[0] not in pods or not all(map(is_ready, pods)):
         return False
     told = refs_of(incident) | {each.object for each in incident.evidence}
     if any(each.ref in told for each in named.objects):
