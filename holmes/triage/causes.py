@@ -131,7 +131,9 @@ def _around(asked: Asked, named: Named, look: FirstLook) -> FirstLook:
     own = dict.fromkeys(each.namespace for each in named.objects if each.namespace)
     spaces = asked.subject.namespaces or tuple(own)
     logged = logged_in_scope(replace(asked, subject=replace(asked.subject, namespaces=spaces)), by_words=True)
-    return look if logged is None else blamed(asked, logged, None)
+    told = blamed(asked, logged, None) if logged is not None else look
+    own_fault = f"No fault of {named.objects[0].ref} itself was found."
+    return replace(told, notes=(*told.notes, own_fault)) if told is not look else look
 
 
 def _by_namespace(named: Named) -> Iterator[Named]:
@@ -174,9 +176,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
 def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], own: frozenset[ObjectRef]) -> FirstLook:
     """Answer from what the logs report, or from what stops the subject on purpose."""
     logged = cause_in_logs(asked.state, asked.question, named.objects, past_period(asked))
-    if logged is not None and not (
-        not asked.alerted and is_of_sibling(asked.state, named.objects[0], logged.troubles[0])
-    ):
+    if logged is not None and (asked.alerted or not is_of_sibling(asked.state, named.objects[0], logged.troubles[0])):
         return blamed(asked, logged, named)
     old = _of_old_state(asked, named)
     if old is not None:
@@ -359,8 +359,8 @@ def _lost_server(incident: Incident, services: list[ObjectRef], group: LogGroup)
 def _noted(asked: Asked, named: Named, candidates: list[_Candidate]) -> tuple[str, ...]:
     """Return the notes of the rules about the subject, and the fault of another pod of its workload."""
     own = [each.incident for each in candidates if each.own]
-    others = [line_of(each) for each in own if is_of_siblings(asked, named, each)]
-    beside = [f"Another pod of its workload has a fault: {each}" for each in others[:1]]
+    others = (each for each in own if is_of_siblings(asked, named, each))
+    beside = [f"Another pod of its workload has a fault: {line_of(each)}" for each in others][:1]
     return (*[line_of(each) for each in own if each.severity == "info"][:2], *beside)
 
 

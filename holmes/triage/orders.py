@@ -44,7 +44,7 @@ _UNDERWAY: Final = expression(
 _LEADING: Final = expression(
     r"^(?:.*\b(?:i need you to|i want you to|i'd like you to|(?:i|we|you) (?:should|must|need to|have to|want to)|let's"
     r"|lets|let us|go and|please|pls|plz|bitte|por favor|s'il te plait|s'il vous plait|stp|svp"
-    r"|(?:can|could|would|will) (?:you|someone|somebody)|(?:kannst|konntest|koenntest|wurdest) du"
+    r"|(?:can|could|would|will) (?:you|some(?:one|body))|(?:kannst|konntest|koenntest|wurdest) du"
     r"|(?:konnen|konnten) (?:wir|sie))\s+)"
 )
 _WISHES: Final = expression(
@@ -120,7 +120,7 @@ def _orders_name(asked: Asked) -> bool:
 
 def _asks_leave(words: tuple[str, ...]) -> bool:
     """Return whether a question asks what an account may do: "can web delete pods", but not "can you delete it"."""
-    return words[0] in ("can", "could") and words[1:2] not in (("you",), ("we",), ("someone",), ("somebody",), ())
+    return words[0] in ("can", "could") and words[1:2] not in (("you",), ("we",), ("someone",), ())
 
 
 def asks_how_to_change(question: Question, subject: Subject) -> bool:
