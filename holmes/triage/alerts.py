@@ -95,7 +95,7 @@ def asked_by(labels: Mapping[str, str], scan: ScanResult, namespace: str) -> Ask
     )
     question = parse_question(f"why {_said(labels)}")
     question = replace(question, period=_LATELY, labels=(), comparisons=(), complains=False)
-    return Asked(question=question, subject=subject, state=scan.state, report=scan.report)
+    return Asked(question=question, subject=subject, state=scan.state, report=scan.report, alerted=True)
 
 
 def _said(labels: Mapping[str, str]) -> str:

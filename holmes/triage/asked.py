@@ -33,7 +33,7 @@ _MOST_NEIGHBOURS: Final = 12
 class Asked:
     """A question about a cluster, with the scan that answers it, and the ledger of the parts of the question.
 
-    `usage` is None if the usage of pods and nodes was not read.
+    `usage` is None if the usage of pods and nodes was not read. `alerted` means that an alert asks, not a person.
     """
 
     question: Question
@@ -42,6 +42,7 @@ class Asked:
     report: DiagnosisReport
     ledger: Ledger = field(default_factory=Ledger)
     usage: Usage | None = None
+    alerted: bool = False
 
 
 def look_about(

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.kinds import WORKLOADS
+from holmes.triage.complaints import complains
 from holmes.triage.connections import connections
 from holmes.triage.grammar import asks_person, asks_user
 from holmes.triage.image_filters import images_of
@@ -13,7 +14,7 @@ from holmes.triage.not_read import not_read
 from holmes.triage.periods import unread_time
 from holmes.triage.states import is_ready
 from holmes.triage.tags import asks_to_confirm
-from holmes.triage.vocabulary import folded, word_list
+from holmes.triage.vocabulary import folded, sightings, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -72,11 +73,31 @@ _REFUSED: Final = expression(r"(?i)password|authenticat|credential|access denied
 """A server that rejects a client with a wrong password works."""
 _ROUTERS: Final = expression(r"(?i)\b(?:ingress|traefik|haproxy|contour|kong|envoy)")
 _LEADING: Final = frozenset({"as", "in", "on", "at", "with", "from", "to", "als", "mit", "con", "avec", "sous"})
-_MOST: Final = expression(
-    r"(?:the )?(?:biggest|largest|highest|longest|slowest|fastest|lowest|smallest|average|mean|median|max(?:imum)?"
-    r"|min(?:imum)?)\b"
+_GOOD: Final = (
+    r"(?: (?:success\w*|good|working|complete\w*|clean|erfolgreich\w*|gut\w*|exitos\w+|buen\w*|correct\w*|reussi\w*"
+    r"|bon(?:ne)?))?"
 )
-"""A question for a number that begins with its order: "biggest upload of web"."""
+_MOST: Final = expression(
+    r"(?:(?:what|which|who|was|welche[rs]?|wer|que|cual|quel(?:le)?)(?:'s| is| was| were| are| ist| war| es| fue| era"
+    r"| est| etait) )?(?:(?:the|der|die|das|el|la|le) |l')?"
+    r"(?:(?:bigg|larg|high|long|slow|fast|low|small|old|new|lat|earli|short|busi|heavi|cheap|quick)est|most recent|last"
+    r"|first|average|mean|median|max(?:imum)?|min(?:imum)?|(?:letz|ers|al|langsam|schnell|gross?|klein|hoch|lang|kurz"
+    r"|neue|niedrig|haufig)s?te[nrs]?|ultim[oa]s?|primer[oa]?|derni(?:er|ere)s?|premi(?:er|ere)s?)\b" + _GOOD
+)
+"""A question for one of several, or for a number, that begins with its order: "biggest upload of web", "last batch"."""
+_TIMED: Final = expression(
+    r"(?:when|(?:at )?what time|how (?:long(?! (?:has|have|is|are|was) )|often|many times)|wann|um wie ?viel uhr"
+    r"|wie (?:lange(?!.* schon\b)|oft|haufig)|cuando|a que hora|cuant[oa]s? (?:tiempo(?! lleva)|veces)|quand"
+    r"|a quelle heure|combien de (?:temps|fois))\b"
+)
+"""A question for a time or a number of times."""
+_TIMED_LAST: Final = expression(r".{1,80}\b(?<!since )(?<!seit )(?<!desde )(?<!depuis )(?P<at>when|wann|cuando|quand)$")
+_OPENING: Final = expression(
+    r"^[\W]*(?:(?:hey|hi|hello|hallo|hola|salut|so|and|also|btw|ok|und|y|et|please|pls|bitte|quick question)[,:]? )*"
+    r"(?:(?:(?:can|could) you (?:please )?)?(?:tell|show|give) (?:me|us) |do (?:you|we) know |any idea |weisst du,? "
+    r"|sabes |tu sais )?"
+)
+_WHO: Final = expression(r"(?:who|whom|whose|wer|wem|wessen|quien(?:es)?|qui)\b(?! (?:est-ce|ne)\b)")
 _REASONS: Final = expression(r"\b(?:because of|due to|wegen|por culpa de|a causa de|a cause d[eu'])")
 _WELL: Final = expression(
     r"^(?:what|which|was|que|quoi|qu'est-ce qui)\b.{0,30}\b(?:is|are|ist|sind|esta|estan|est|sont) (?:\w+ )?"
@@ -105,6 +126,9 @@ def asked_instead(asked: Asked, look: FirstLook) -> str:
     beside = _beside(asked, look)
     if beside:
         return f"Nothing that was read shows {beside}."
+    unknown = unread_fact(asked)
+    if unknown:
+        return unknown
     unread = not_read(question, asked.subject, of_faults=True)
     past = not word_list("past verbs").isdisjoint(question.words[:1])
     timed = past or (question.asks("why") and not asked.subject.named)
@@ -114,6 +138,27 @@ def asked_instead(asked: Asked, look: FirstLook) -> str:
     scoped = asked.subject.named or question.asks("changes") or _WELL.search(question.text)
     fact = scoped and _asks_fact(question)
     return "Not answered: what was asked is not in what was read." if fact else ""
+
+
+def unread_fact(asked: Asked) -> str:
+    """Return that a fact was not read with which a question begins, or an empty string if it asks for the state, too.
+
+    This is a time, a person, or one of several: "slowest batch of web", "who can restart it", "when did it last work".
+    """
+    question = asked.question
+    text = _OPENING.sub("", question.text).strip(" ?!.")
+    found = next(filter(None, (each.match(text) for each in (_MOST, _TIMED, _WHO, _TIMED_LAST))), None)
+    if found is None or question.asks("why") or (question.states and found.re is not _TIMED_LAST):
+        return ""
+    rest = text[: found.start("at")] if found.re is _TIMED_LAST else text[found.end() :].strip()
+    said = {each.name for each in sightings(words_of(rest)) if each.sense == "concept"}
+    dated = question.period is not None and question.period.text.startswith(found[0])  # "last 10 minutes of web"
+    timed = found.re in (_TIMED, _TIMED_LAST)
+    if dated or "trouble" in said or (said & {"health", "now", "events"} and not timed) or complains(rest):
+        return ""
+    words = dict.fromkeys((found["at"] if found.re is _TIMED_LAST else found[0], *asked.subject.unknown))
+    told = ", ".join(f"`{each}`" for each in words)
+    return f"Not answered: {told} cannot be determined from what was read." if rest else ""
 
 
 def _asks_fact(question: Question) -> bool:

@@ -24,6 +24,7 @@ from holmes.triage.intended import (
     concerns,
     is_beside,
     is_chosen,
+    is_of_siblings,
     is_on,
     is_outdated,
     is_scaled,
@@ -39,7 +40,7 @@ from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.log_feeds import stopped_feed
 from holmes.triage.log_links import links_in_logs, name_servers, way_to
 from holmes.triage.log_reasons import waits_for
-from holmes.triage.log_troubles import NO_SUCH_NAME, REACHED, late_lines, troubles_of, workloads_of
+from holmes.triage.log_troubles import NO_SUCH_NAME, REACHED, is_of_sibling, late_lines, troubles_of, workloads_of
 from holmes.triage.no_cause import of_another_time, without_cause
 from holmes.triage.past import happened_then, is_past, last_end, past_period, was_there
 from holmes.triage.run_logs import failed_run
@@ -130,7 +131,9 @@ def _around(asked: Asked, named: Named, look: FirstLook) -> FirstLook:
     own = dict.fromkeys(each.namespace for each in named.objects if each.namespace)
     spaces = asked.subject.namespaces or tuple(own)
     logged = logged_in_scope(replace(asked, subject=replace(asked.subject, namespaces=spaces)), by_words=True)
-    return look if logged is None else blamed(asked, logged, None)
+    told = blamed(asked, logged, None) if logged is not None else look
+    own_fault = f"No fault of {named.objects[0].ref} itself was found."
+    return replace(told, notes=(*told.notes, own_fault)) if told is not look else look
 
 
 def _by_namespace(named: Named) -> Iterator[Named]:
@@ -173,7 +176,7 @@ def _of_named(asked: Asked, named: Named) -> FirstLook:
 def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], own: frozenset[ObjectRef]) -> FirstLook:
     """Answer from what the logs report, or from what stops the subject on purpose."""
     logged = cause_in_logs(asked.state, asked.question, named.objects, past_period(asked))
-    if logged is not None:
+    if logged is not None and (asked.alerted or not is_of_sibling(asked.state, named.objects[0], logged.troubles[0])):
         return blamed(asked, logged, named)
     old = _of_old_state(asked, named)
     if old is not None:
@@ -200,7 +203,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     upstream = [each for each in others if not harms_only_others(asked.state, asked.question, each, named.objects)]
     told = undelivered(asked, named) or told_by_clients(asked, named)
     look = told or without_cause(asked, named, upstream)
-    return replace(look, notes=(*look.notes, *_noted(candidates)))
+    return replace(look, notes=(*look.notes, *_noted(asked, named, candidates)))
 
 
 def _of_old_state(asked: Asked, named: Named) -> FirstLook | None:
@@ -353,9 +356,12 @@ def _lost_server(incident: Incident, services: list[ObjectRef], group: LogGroup)
     return nameless and begun and not refs_of(incident).isdisjoint(services)
 
 
-def _noted(candidates: list[_Candidate]) -> tuple[str, ...]:
-    """Return the notes of the rules about the subject."""
-    return tuple(line_of(each.incident) for each in candidates if each.own and each.incident.severity == "info")[:2]
+def _noted(asked: Asked, named: Named, candidates: list[_Candidate]) -> tuple[str, ...]:
+    """Return the notes of the rules about the subject, and the fault of another pod of its workload."""
+    own = [each.incident for each in candidates if each.own]
+    others = (each for each in own if is_of_siblings(asked, named, each))
+    beside = [f"Another pod of its workload has a fault: {line_of(each)}" for each in others][:1]
+    return (*[line_of(each) for each in own if each.severity == "info"][:2], *beside)
 
 
 def _of_several(asked: Asked, named: tuple[Named, ...], *, namesakes: bool) -> FirstLook:

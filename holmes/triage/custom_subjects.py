@@ -11,11 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.producers import controllers_of
+from holmes.kubernetes.fields import text
 from holmes.triage.asked import refs_of
 from holmes.triage.connections import connections, identity
+from holmes.triage.grammar import must_be_name
 from holmes.triage.names import is_of, is_product, names_of
-from holmes.triage.subjects import Named
-from holmes.triage.vocabulary import Sighting, vocabulary
+from holmes.triage.subjects import Missing, Named
+from holmes.triage.vocabulary import Sighting, symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -27,12 +29,20 @@ if TYPE_CHECKING:
     from holmes.triage.names import Names
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
+    from holmes.values.findings import ObjectRef
 
 _ABBREVIATIONS: Final = {
     "po": "Pod", "cm": "ConfigMap", "ds": "DaemonSet", "rs": "ReplicaSet", "sa": "ServiceAccount", "sc": "StorageClass",
     "ing": "Ingress", "cj": "CronJob", "no": "Node", "ep": "EndpointSlice", "quota": "ResourceQuota",
 }  # fmt: skip
 _ASKS_FOR: Final = frozenset({"get", "list", "describe", "show", "kubectl"})
+_CLUSTER: Final = "cluster"
+_DATABASE_WORDS: Final = frozenset({"database", "db", "datenbank", "pg", "sql"})
+_DATABASES: Final = expression(r"sql|postgres|mongo|maria|redis|cassandra|cockroach|db")
+_NAMING: Final = word_list("naming")
+_PLACES: Final = word_list("places")
+_EVERYDAY: Final = word_list("everyday kinds")
+_BEFORE_NOUNS: Final = word_list("quantifiers") | word_list("determiners")
 _COMPOUND: Final = 2
 _LONGEST: Final = 4
 _LEAST_ENDING: Final = 4
@@ -41,6 +51,15 @@ _COMPANY: Final = expression(r"(?:proj|cd|hq|labs)$")
 _SHARED_DOMAINS: Final = frozenset({"k8s", "x-k8s", "kubernetes", "github", "coreos", "openshift"})
 """Domains that many products share."""
 _MOST_HOPS: Final = 5
+_NEAR: Final = 2
+_OF_WORKLOADS: Final = frozenset({
+    "PersistentVolumeClaim", "HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy", "Ingress",
+})  # fmt: skip
+_PART_WORDS: Final = {
+    "volume": "PersistentVolumeClaim", "volumen": "PersistentVolumeClaim", "policy": "NetworkPolicy",
+    "budget": "PodDisruptionBudget", "autoscaler": "HorizontalPodAutoscaler",
+}  # fmt: skip
+"""Kinds of the parts of a workload that have a state of their own, unlike its settings."""
 
 
 def with_known_kinds(question: Question, state: ClusterState) -> Question:
@@ -79,9 +98,53 @@ def _kind_at(question: Question, names: Names, index: int) -> Sighting | None:
             kind = _abbreviated(words, index) or _by_ending(question, names, index) or _of_compound(words[index], names)
         if any(word in (term.key, term.value) for term in question.labels for word in phrase):
             continue
+        if length == 1 and words[index] == _CLUSTER and kind:
+            return _one_cluster(question, names, index, kind)
+        if length == 1 and kind and _is_everyday(question, names, index, kind):
+            return None
         if kind and (length > 1 or not (known or _is_plain_name(names, words, index, kind))):
             return Sighting(sense="kind", name=kind, first=index, last=last)
     return None
+
+
+def _one_cluster(question: Question, names: Names, index: int, kind: str) -> Sighting | None:
+    """Return the custom kind that `cluster` means beside a name or a product, or None for the whole cluster."""
+    words, clause = question.words, question.clause(index)
+    before = words[index - 1] if index - 1 in clause else ""
+    after = next((word for word in words[index + 1 : clause.stop] if word not in _NAMING), "")
+    own = Sighting(sense="kind", name=kind, first=index, last=index)
+    if before and _is_of_group(before, kind):
+        return replace(own, first=index - 1)
+    said = {at for each in question.found for at in range(each.first, each.last + 1)}
+    told = bool(before) and index - 1 not in said and not vocabulary().is_ordinary(before)
+    named = must_be_name(after, quoted=after in question.quoted_names, sure=False) and not symptoms_in((after,))
+    listed = before in _ASKS_FOR - {"show", "kubectl"}
+    beside = any(names.named(each, kind) for each in (before, after))
+    return own if (told and before not in _PLACES) or named or listed or beside else None
+
+
+def _is_everyday(question: Question, names: Names, index: int, kind: str) -> bool:
+    """Return whether a word for a custom kind has its ordinary meaning: "the site is down", "users cannot log in".
+
+    It means the kind beside a name, in a list, and if such an object is not ready.
+    """
+    words = question.words
+    if words[index].removesuffix("s") not in _EVERYDAY:
+        return False
+    beside = (*words[index + 1 : index + 2], *words[max(0, index - 1) : index])
+    asked = [each.last for each in question.found if each.name in ("list", "count", "describe") and each.last < index]
+    listed = any(_BEFORE_NOUNS.issuperset(words[last + 1 : index]) for last in asked)
+    judged = vocabulary().is_plural(words[index]) and not question.complains
+    troubled = any(text(each.condition("Ready"), "status") == "False" for each in names.state.of(kind))
+    return not (listed or judged or troubled or any(names.named(each, kind) for each in beside))
+
+
+def _is_of_group(word: str, kind: str) -> bool:
+    """Return whether a word before `cluster` is the product of a custom kind: `postgres` for `postgresql.cnpg.io`."""
+    group = kind.partition(".")[2]
+    labels = [label for label in group.split(".")[:-1] if label not in _SHARED_DOMAINS]
+    begins = len(word) >= _LEAST_ENDING and any(label.startswith(word) for label in labels)
+    return word != _CLUSTER and (begins or (word in _DATABASE_WORDS and _DATABASES.search(group) is not None))
 
 
 def _is_plain_name(names: Names, words: tuple[str, ...], index: int, kind: str) -> bool:
@@ -167,10 +230,15 @@ def about_custom_objects(question: Question, subject: Subject, scan: ScanResult)
     """
     kinds = [kind for kind in question.kinds if "." in kind]
     named = subject.objects
+    product = next((each for each in question.found if each.name in kinds and each.first < each.last), None)
+    if product is not None and not named and question.words[product.last] == _CLUSTER:  # "the postgres cluster"
+        meant = tuple(each for each in scan.state.of(product.name) if subject.contains(each))
+        return replace(subject, named=(Named(name=question.words[product.first], objects=meant),)) if meant else subject
     if kinds and named and not any(is_of(each, kind) for each in named for kind in kinds):
         near = [one for one in connections(scan.state, named).values() if one.hops <= _MOST_HOPS]
         served = [each for one in near if (each := scan.state.find(one.ref)) is not None]
         meant = tuple(each for each in served if any(is_of(each, kind) for kind in kinds))
+        meant = meant or tuple(each for kind in kinds for each in _shown_by(scan.state, kind, named))
         if meant:
             return replace(subject, named=(Named(name=named[0].name, objects=meant[:1]),), namespaces=())
     products = [kind for kind in kinds if is_product(kind) and _is_troubled(kind.partition(".")[2], scan)]
@@ -178,10 +246,48 @@ def about_custom_objects(question: Question, subject: Subject, scan: ScanResult)
         return replace(subject, named=(), unknown=(*subject.unknown, *(each.name for each in subject.named)))
     groups = _operated(named, scan) if named and not set(question.kinds) - set(kinds) else {}
     asked = kinds or [f"*.{group}" for group in groups if _is_troubled(group, scan)]
-    judged = question.complains or question.asks("why", "trouble", "health", "changes") or question.symptoms - {"image"}
+    judged = question.complains or question.asks("why", "trouble", "changes") or question.symptoms - {"image"}
     if groups and asked and judged and not _is_sick(named, scan):  # "the image of the operator" is about itself
         return replace(subject, named=(), kinds=tuple(dict.fromkeys((*subject.kinds, *asked))))
     return subject
+
+
+def _shown_by(state: ClusterState, kind: str, named: tuple[ClusterObject, ...]) -> Iterator[ClusterObject]:
+    """Yield the custom objects of the Ingresses that lead to the named objects: "the certificate of web"."""
+    for ingress in state.of("Ingress"):
+        near = [state.find(one.ref) for one in connections(state, (ingress,)).values() if one.hops <= _NEAR]
+        if not set(named).isdisjoint(near):
+            yield from (each for each in near if each is not None and is_of(each, kind))
+
+
+def about_parts(question: Question, subject: Subject, state: ClusterState) -> Subject:
+    """Return the subject with the parts of a workload that a kind after its name means: "is the search volume ok"."""
+    judged = question.asks("health", "trouble") and not question.complains and not question.asks("why", "logs")
+    if not judged or len(subject.named) != 1 or question.asks("list", "count"):
+        return subject
+    name, objects = subject.named[0].name, subject.objects
+    own = {ref for each in objects for ref in identity(state, each)}
+    words = question.words
+    after = words.index(name) + 1 if name in words else len(words)
+    said = next((each.name for each in question.found if each.sense == "kind" and each.first == after), "")
+    kind = said or next((_PART_WORDS[word] for word in words[after : after + 1] if word in _PART_WORDS), "")
+    absent = Missing(name=name, kind=kind, namespace=objects[0].namespace)
+    if kind.startswith("Certificate.") and not any(is_of(each, kind) for each in objects):
+        return replace(subject, named=(), missing=(*subject.missing, absent))
+    if kind not in _OF_WORKLOADS or any(each.kind == kind for each in objects):
+        return subject
+    served = (state.find(one.ref) for one in connections(state, objects).values() if one.hops <= 1)
+    near = [each for each in served if each is not None and each.kind == kind]
+    near += [each for each in state.of(kind) if _leads_to(state, each, own)]
+    found = tuple(dict.fromkeys(near))
+    if not found and kind == "PersistentVolumeClaim":  # it can have a volume without a claim
+        return subject
+    named = (Named(name=name, objects=found),) if found else ()
+    return replace(subject, named=named, missing=subject.missing if found else (*subject.missing, absent))
+
+
+def _leads_to(state: ClusterState, each: ClusterObject, own: set[ObjectRef]) -> bool:
+    return any(one.ref in own and one.hops <= _NEAR for one in connections(state, (each,)).values())
 
 
 def _operated(named: tuple[ClusterObject, ...], scan: ScanResult) -> dict[str, None]:

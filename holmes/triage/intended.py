@@ -13,11 +13,13 @@ from holmes.diagnosis.facts.stale_settings import stale_settings
 from holmes.diagnosis.facts.templates import workloads_behind
 from holmes.diagnosis.rule_ids import CRON_JOB_ACTS, OUTDATED_PODS, SUSPENDED, UPDATE_ON_DELETE
 from holmes.kubernetes.fields import moment, text_map
+from holmes.triage.asked import refs_of
+from holmes.triage.connections import identity
 from holmes.triage.harm import is_about_behaviour, is_about_results, spares
 from holmes.triage.past import is_past
-from holmes.triage.states import is_ready, stop_of
+from holmes.triage.states import is_ready, restarts, stop_of
 from holmes.triage.suspicions import fits_rhythm
-from holmes.triage.vocabulary import word_list
+from holmes.triage.vocabulary import symptoms_of_text, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ _WHY_PAUSED: Final = expression(
 _LEAST_OF_NAME: Final = 3
 _WORK: Final = frozenset({"run", "runs", "job", "jobs", "cron", "task", "all", "daily", "nightly", "hourly", "weekly"})
 """Parts of the names of CronJobs that do not tell what they make."""
+_NEVER_READY: Final = frozenset({"start", "image", "scaling", "rollout"})
+"""Symptoms that a pod which is ready does not have."""
+_ENDED: Final = frozenset({"crash", "memory", "evicted"})
 _SOON_SECONDS: Final = 180.0
 _LATELY_SECONDS: Final = 1_800.0
 _LEAST_CHARACTERS: Final = 4
@@ -121,7 +126,29 @@ def is_beside(asked: Asked, named: Named, incident: Incident) -> bool:
     """Return whether an incident of the subject cannot be the reason of what the question complains about."""
     if _is_of_other_setting(asked, incident) or _is_over(asked, named, incident):
         return True
+    if is_of_siblings(asked, named, incident):
+        return True
     return spares(asked.state, asked.question, incident, named.objects)
+
+
+def is_of_siblings(asked: Asked, named: Named, incident: Incident) -> bool:
+    """Return whether an incident leaves named pods that are ready alone: it is about other pods of their workload.
+
+    A rule tells one of several pods with the same fault, so an incident of all pods, or of crashes, can be theirs, too.
+    An alert with a pod can be about the others: a member reports that it misses another one.
+    """
+    pods = [each for each in named.objects if each.kind == "Pod"]
+    if asked.alerted or named.objects[0] not in pods or not all(map(is_ready, pods)):
+        return False
+    told = refs_of(incident) | {each.object for each in incident.evidence}
+    if any(each.ref in told for each in named.objects):
+        return False
+    workload = asked.state.workload_of(named.objects[0])
+    others, own = asked.state.pods_of(workload), identity(asked.state, workload)
+    crashed = symptoms_of_text(incident.title) & _ENDED and any(map(restarts, pods))
+    some = incident.affected_pods < len(others) and not crashed
+    never = symptoms_of_text(incident.title) & _NEVER_READY
+    return not own.isdisjoint(told) and bool(never or (some and any(each.ref in told for each in others)))
 
 
 def _is_over(asked: Asked, named: Named, incident: Incident) -> bool:

@@ -69,6 +69,14 @@ def _workloads_of(state: ClusterState, each: ClusterObject) -> Iterator[ClusterO
         yield state.workload_of(each)
 
 
+def is_of_sibling(state: ClusterState, each: ClusterObject, trouble: Trouble) -> bool:
+    """Return whether only other pods of its workload write the lines, as the log of a named pod shows."""
+    if each.kind != "Pod" or trouble.workload != state.workload_of(each) or trouble.key.pod == each.ref:
+        return False
+    own = [story for key, story in stories_of(state, trouble.workload) if key.pod == each.ref]
+    return own != [] and not any(group.template == trouble.group.template for story in own for group in story.groups)
+
+
 _TROUBLES: Final[WeakKeyDictionary[ClusterState, dict[ObjectRef, tuple[Trouble, ...]]]] = WeakKeyDictionary()
 
 

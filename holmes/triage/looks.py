@@ -15,7 +15,7 @@ from holmes.triage.causes import look_for_cause
 from holmes.triage.complaints import asks_beside
 from holmes.triage.conjectures import without_conjecture
 from holmes.triage.connections import naming
-from holmes.triage.custom_subjects import about_custom_objects
+from holmes.triage.custom_subjects import about_custom_objects, about_parts
 from holmes.triage.defaults import asks_default
 from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
 from holmes.triage.grammar import names_things, unknown_parts
@@ -237,7 +237,7 @@ def _asked(request: LookRequest, scan: ScanResult) -> Asked:
     question, subject = find_subject(parsed(request.question, scan.state), names_of(scan.state), request.namespace)
     subject = read_otherwise(question, subject, names_of(scan.state))
     subject = with_earlier(question, subject, scan.state, earlier)
-    subject = about_custom_objects(question, subject, scan)
+    subject = about_parts(question, about_custom_objects(question, subject, scan), scan.state)
     if request.continues and earlier and not (subject.named or subject.missing or subject.namespaces):
         subject = of_sentence(question, subject, earlier)
     ledger = Ledger.of(question, subject)

@@ -18,6 +18,7 @@ from holmes.triage.intended import says_outdated
 from holmes.triage.ledger import unread
 from holmes.triage.log_troubles import troubles_of, workloads_of
 from holmes.triage.object_times import times_of
+from holmes.triage.past import is_past
 from holmes.triage.run_logs import silent_run
 from holmes.triage.scopes import LOGGING, VISIBLE
 from holmes.triage.states import is_ready
@@ -69,7 +70,9 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
         text = _of_dependency(words, upstream[0])
     elif doubtful:
         text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}"
-        text = f"{text}{_behind(asked, first)}."
+        period = asked.question.period if is_past(asked) else None
+        dated = f" Only the present state is known, not that of `{period.text}`." if period is not None else ""
+        text = f"{text}{_behind(asked, first)}.{dated}"
     else:
         alike = [each for each in named.objects if each.kind == first.kind][:_MOST_NAMED]
         told = " and ".join(f"{each.ref} ({status_of(each)})" for each in alike)

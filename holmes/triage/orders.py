@@ -14,7 +14,7 @@ from holmes.triage.complaints import changes_told, demands, states_trouble
 from holmes.triage.facts import fact
 from holmes.triage.periods import period_of
 from holmes.triage.users import keys_used
-from holmes.triage.vocabulary import beginnings, sightings, word_list, words_of
+from holmes.triage.vocabulary import beginnings, sightings, vocabulary, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ _UNDERWAY: Final = expression(
 _LEADING: Final = expression(
     r"^(?:.*\b(?:i need you to|i want you to|i'd like you to|(?:i|we|you) (?:should|must|need to|have to|want to)|let's"
     r"|lets|let us|go and|please|pls|plz|bitte|por favor|s'il te plait|s'il vous plait|stp|svp"
-    r"|(?:can|could|would|will) you|(?:kannst|konntest|koenntest|wurdest) du|(?:konnen|konnten) (?:wir|sie))\s+)"
+    r"|(?:can|could|would|will) (?:you|some(?:one|body))|(?:kannst|konntest|koenntest|wurdest) du"
+    r"|(?:konnen|konnten) (?:wir|sie))\s+)"
 )
 _WISHES: Final = expression(
     r"\b(?:quiero|quisiera|necesito|hay que|tienes que|puedes|podrias|podemos|habria que|deberiamos|il faut|faudrait"
@@ -65,6 +66,10 @@ _ASKS_ADVICE: Final = expression(
 _MOST_SUGGESTED: Final = 4
 """The number of words of a change that a question suggests: "kill the collector?"."""
 _PHRASES: Final = ("get rid of", "shut down", "tear down", "take down", "spin up", "spin down", "make it", "make sure")
+_HURRY: Final = frozenset({"asap", "now", "again", "jetzt", "sofort", "ahora", "maintenant", "vite"})
+_NO_ORDER: Final = word_list("of") | word_list("locating") | word_list("interrogatives") | {"when", "wann", "quand"}
+"""Words of a question about a change: "restart of booking when?"."""
+_PLEASE: Final = expression(r"\b(?:please|pls|plz|bitte|por favor|svp|stp|s'il (?:te|vous) plait)\b")
 _ASKING: Final = word_list("asking")
 _NOUNS: Final = word_list("after nouns")
 _ORDERS: Final = word_list("orders")
@@ -99,15 +104,23 @@ def _is_name_of_order(asked: Asked) -> bool:
 
 
 def _orders_name(asked: Asked) -> bool:
-    """Return whether a question is an order and the name of an object: "restart booking please"."""
-    words = words_of(_LEADING.sub("", asked.question.text))
-    rest = [word for word in words if word not in word_list("fillers")]
-    return rest[:1] != [] and rest[0] in _ORDERS and rest[1:] in [[each.name] for each in asked.subject.named]
+    """Return whether a question only has an order and names of objects: "restart booking and pricing please"."""
+    if asked.question.asks("why", "when", "count", "logs"):
+        return False
+    first = next(filter(None, map(str.strip, _CLAUSES.split(asked.question.text))), "")
+    names = {each.name for each in asked.subject.named}
+    words = words_of(_LEADING.sub("", first))
+    words = tuple(each for each in words if each not in word_list("fillers"))
+    if words[-1:] != () and words[-1] in _ORDERS and _PLEASE.search(asked.question.text):
+        words = (words[-1], *words[:-1])  # "booking restart please"
+    order = words[:1] != () and words[0] in _ORDERS and _NO_ORDER.isdisjoint(words)
+    others = [each for each in words[1:] if each in names or not (vocabulary().is_ordinary(each) or each in _HURRY)]
+    return order and others != [] and names.issuperset(others)
 
 
 def _asks_leave(words: tuple[str, ...]) -> bool:
     """Return whether a question asks what an account may do: "can web delete pods", but not "can you delete it"."""
-    return words[0] in ("can", "could") and words[1:2] not in (("you",), ("we",), ())
+    return words[0] in ("can", "could") and words[1:2] not in (("you",), ("we",), ("someone",), ())
 
 
 def asks_how_to_change(question: Question, subject: Subject) -> bool:

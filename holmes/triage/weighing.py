@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.rule_ids import CRASHES
-from holmes.triage.asked_instead import ASKING, asked_instead, is_of_other
+from holmes.triage.asked_instead import ASKING, asked_instead, is_of_other, unread_fact
 from holmes.triage.complaints import only_complains
 from holmes.triage.grammar import asks_person, asks_who, order_of
 from holmes.triage.ledger import STRUCTURAL
@@ -114,7 +114,8 @@ def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
     if product is not None and not asked.question.asks("health"):
         text = f"`{product.name}` was read as {product.objects[0].ref}, which runs it. {look.summary}"
         return replace(look, verdict="inconclusive", summary=text)
-    reason = not_read(asked.question, asked.subject)
+    runs = any(each.kind in ("CronJob", "Job") for each in asked.subject.objects)  # the answer tells of the last run
+    reason = not_read(asked.question, asked.subject) or ("" if runs else unread_fact(asked))
     if not reason and not look.evidence:  # evidence tells of what the question asks about
         reason = _doubt(asked)
     reason = against_health(asked) or reason
