@@ -109,8 +109,9 @@ def number_or_list(asked: Asked) -> FirstLook:
         return containers_in_state(asked)
     if _counts_restarts(asked):
         return restarts_of(asked)
-    # "How many users were affected" asks neither for objects nor for incidents.
-    noun = counted_noun(asked.question) if not asked.question.kinds and not asked.subject.named else ""
+    # "How many users were affected" asks neither for objects nor for incidents, "how many tyres" for no tyre shop.
+    noun = counted_noun(asked.question) if not asked.question.kinds else ""
+    noun = noun if all(each.name == noun and each.match != "exact" for each in asked.subject.named) else ""
     if noun and not asked.question.found_word and not asked.subject.values:
         return fact(asked, f"Not answered: the objects of a cluster do not tell how many {noun}.", None, "inconclusive")
     counts_incidents = asked.question.asks("count", "list") and asked.question.asks("trouble")

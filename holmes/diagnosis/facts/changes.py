@@ -225,6 +225,11 @@ def autoscalers_of(state: ClusterState, workload: ClusterObject) -> tuple[Cluste
 _MOST_CHANGES: Final = 5
 _SAME_MOMENT_SECONDS: Final = 5.0
 _TOLD_DIFFERENCES: Final = 4
+_OF_EACH_NAMESPACE: Final = frozenset({
+    ("ConfigMap", "kube-root-ca.crt"), ("ConfigMap", "openshift-service-ca.crt"), ("ConfigMap", "istio-ca-root-cert"),
+    ("ServiceAccount", "default"),
+})  # fmt: skip
+"""Objects that controllers create in each namespace, so that they tell of no change by a person."""
 _CONTROLLERS: Final = frozenset(
     {"kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver", "k3s", "rke2"}
 )
@@ -311,6 +316,8 @@ def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[DatedCha
 
 def _edits(each: ClusterObject) -> Iterator[DatedChange]:
     """Yield the creation of an object, and the last write by each field manager that is not a controller."""
+    if (each.kind, each.name) in _OF_EACH_NAMESPACE:
+        return
     yield _dated(each, "creation", "was created", each.created)
     for entry in each.children("metadata", "managedFields"):
         at_seconds = moment(text(entry, "time"))
