@@ -40,9 +40,8 @@ _CHANGED: Final = expression(
     r"|replac(?:ed|ing)|restart(?:ed|ing)|evict(?:ed|ing)|drain(?:ed|ing)|cordon(?:ed|ing)|revok(?:ed|ing)"
     r"|clean(?:ed|ing)|purg(?:ed|ing)|stripp(?:ed|ing)|set to|configured)(?![\w-])"
 )
-_UNCHANGED: Final = expression(
-    r"(?i)\b(?:dry.?run|would|skip\w*|kept|keep(?:s|ing)?|unchanged|not|failed|error|cannot)\b"
-)
+_UNCHANGED: Final = expression(r"(?i)\b(?:dry.?run|would|skip\w*|kept|keep(?:s|ing)?|unchanged)\b")
+_FAILED: Final = expression(r"(?i)\b(?:not|failed|error|cannot)\b")
 _WORD: Final = expression(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _SLACK_SECONDS: Final = 120.0
 _LOG_SLACK_SECONDS: Final = 600.0
@@ -179,7 +178,7 @@ def _says(line: str, target: ObjectRef, at: float | None) -> bool:
     when = moment(stamp[1]) if stamp is not None else None
     if at is not None and when is not None and not at - _LOG_SLACK_SECONDS <= when <= at + _SLACK_SECONDS:
         return False
-    if _UNCHANGED.search(plain) and not reports_success(plain):
+    if _UNCHANGED.search(plain) or (_FAILED.search(plain) and not reports_success(plain)):
         return False
     named = any(ref.kind == target.kind and ref.name == target.name for ref in objects_in(plain, target.namespace))
     word = re.search(rf"(?<![\w-]){re.escape(target.name)}(?![\w-])", plain)
