@@ -122,8 +122,8 @@ _THINGS_WHOSE: Final = expression(
 """A list of things by what they have: "pods whose image tag starts with 1"."""
 _POSSIBLE: Final = expression(
     r"(?:which|what|where|who|welche[rsnm]?|wo|wer|cual(?:es)?|donde|quien|quel(?:le)?s?)\b[^,;.?!]{0,40}?\b"
-    r"(?P<may>(?:could|would|might|konnten?|wurden?|podrian?|pourrai(?:t|ent)) (?!you|i|we|it be|the (?:cause|reason)|have"
-    r"|cause|explain|make|prevent|help|be (?!\w+(?:ed|t)\b))\w+)"
+    r"(?P<may>(?:could|would|might|konnten?|wurden?|podrian?|pourrai(?:t|ent)) (?!you|i|we|it be|the (?:cause|reason)"
+    r"|have|cause|explain|make|prevent|help|be (?!\w+(?:ed|t)\b))\w+)"
 )
 """A question for what may be, not for what is: "which node would be drained first"."""
 _IDENTITY: Final = expression(
