@@ -132,7 +132,8 @@ class Ledger:
 def _is_had(question: Question, at: int) -> bool:
     """Return whether a word and an article are before a noun that objects have: "with a taint", "tiene un taint"."""
     words = question.words
-    return at > 1 and words[at - 1] in _ARTICLES and words[at - 2] in _HAVING
+    had = at > 1 and words[at - 1] in _ARTICLES and words[at - 2] in _HAVING
+    return had and not _is_label(question, at)
 
 
 def _is_label(question: Question, at: int) -> bool:
