@@ -6,15 +6,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.kinds import WORKLOADS
+from holmes.triage.comparisons import chosen_by
 from holmes.triage.complaints import complains
 from holmes.triage.connections import connections
 from holmes.triage.grammar import asks_person, asks_user
 from holmes.triage.image_filters import images_of
 from holmes.triage.not_read import not_read
 from holmes.triage.periods import unread_time
+from holmes.triage.point_search import any_weekday
 from holmes.triage.states import is_ready
 from holmes.triage.tags import asks_to_confirm
-from holmes.triage.vocabulary import folded, sightings, word_list, words_of
+from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -113,6 +115,22 @@ _BY_WHOM: Final = expression(
 """A question for the actor of a change or a restart."""
 _TOPICS: Final = frozenset({"rollout", "scaling", "disk", "certificate", "permission", "job", "image"})
 """Symptoms that are also what a question of fact is about: "did the rollout finish"."""
+_THINGS_WHOSE: Final = expression(
+    r"(?:(?:list|show|all|every|which|what|count|how many|wie viele|alle|welche|cuant[oa]s|que|combien de|quels) )*"
+    r"(?P<whose>[a-z-]+ (?:whose|deren|cuy[oa]s?|dont) .+)"
+)
+"""A list of things by what they have: "pods whose image tag starts with 1"."""
+_POSSIBLE: Final = expression(
+    r"(?:which|what|where|who|welche[rsnm]?|wo|wer|cual(?:es)?|donde|quien|quel(?:le)?s?)\b[^,;.?!]{0,40}?\b"
+    r"(?P<may>(?:could|would|might|konnten?|wurden?|podrian?|pourrai(?:t|ent)) (?!you|i|we|it be|the (?:cause|reason)"
+    r"|have|cause|explain|make|prevent|help|be (?!\w+(?:ed|t)\b))\w+)"
+)
+"""A question for what may be, not for what is: "which node would be drained first"."""
+_IDENTITY: Final = expression(
+    r"(?:is|was|are|were|ist|war|es|era|fue|est|etait) (?:it|that|this|he|she|they|das|er|sie|eso|ese|ce|il|elle) "
+    r"(?P<who>[\w.-]+(?: [\w.-]+){0,2})"
+)
+"""A question for yes or no that names something else: "was it oncall ines"."""
 _FACTUAL: Final = word_list("interrogatives") | word_list("who")
 ASKING: Final = word_list("asking") | word_list("interrogatives") | word_list("requests") | word_list("yes or no")
 
@@ -132,7 +150,7 @@ def asked_instead(asked: Asked, look: FirstLook) -> str:
     unread = not_read(question, asked.subject, of_faults=True)
     past = not word_list("past verbs").isdisjoint(question.words[:1])
     timed = past or (question.asks("why") and not asked.subject.named)
-    time = unread_time(question.text) if timed else ""
+    time = any_weekday(question.text)[0] or (unread_time(question.text) if timed else "")
     if unread or time:
         return unread or f"The time `{time}` was not understood."
     scoped = asked.subject.named or question.asks("changes") or _WELL.search(question.text)
@@ -147,6 +165,9 @@ def unread_fact(asked: Asked) -> str:
     """
     question = asked.question
     text = _OPENING.sub("", question.text).strip(" ?!.")
+    choice = _unread_choice(asked, text)
+    if choice:
+        return f"Not answered: `{choice}` cannot be determined from what was read."
     found = next(filter(None, (each.match(text) for each in (_MOST, _TIMED, _WHO, _TIMED_LAST))), None)
     if found is None or question.asks("why") or (question.states and found.re is not _TIMED_LAST):
         return ""
@@ -159,6 +180,24 @@ def unread_fact(asked: Asked) -> str:
     words = dict.fromkeys((found["at"] if found.re is _TIMED_LAST else found[0], *asked.subject.unknown))
     told = ", ".join(f"`{each}`" for each in words)
     return f"Not answered: {told} cannot be determined from what was read." if rest else ""
+
+
+def _unread_choice(asked: Asked, text: str) -> str:
+    """Return the words that ask for one of several, a list, or what may be. A fault answers none of these."""
+    question = asked.question
+    possible = _POSSIBLE.match(text) if not question.asks("why", "trouble") else None
+    listed, guessed = _THINGS_WHOSE.match(text), _IDENTITY.fullmatch(text)
+    if guessed is not None and not _has_no_meaning(asked, guessed["who"]):
+        guessed = None
+    return chosen_by(question) or next((each[each.lastgroup or 0] for each in (listed, possible, guessed) if each), "")
+
+
+def _has_no_meaning(asked: Asked, text: str) -> bool:
+    """Return whether words neither judge something nor name an object of the question: a person, a cause from afar."""
+    words = words_of(text)
+    names = {each.name for each in asked.subject.named}
+    plain = [word for word in words if word not in vocabulary().stop]
+    return bool(plain) and names.isdisjoint(words) and not sightings(words) and not symptoms_in(words)
 
 
 def _asks_fact(question: Question) -> bool:

@@ -23,6 +23,7 @@ _WITH: Final = word_list("joining columns")
 _POSSESSIVES: Final = word_list("possessives")
 _AND: Final = word_list("conjunctions")
 _BETWEEN: Final = word_list("determiners") | word_list("quantifiers") | word_list("of")
+_ARTICLES: Final = word_list("indefinite") - {"1", "one", "some"}
 _VERBS: Final = word_list("having columns")
 _LEADING: Final = word_list("interrogatives") | word_list("determiners") | _POSSESSIVES
 _QUIET: Final = frozenset({"polite", "list", "follow_up", "now", "excluding", "either", "negation", "other"})
@@ -112,7 +113,8 @@ def _may_follow(question: Question, name: str, at: int, opened: str) -> bool:
     """Return whether a word is a column after a joining word. "Nodes with taints" and "pods and nodes" name none."""
     if name in OPTIONAL:
         return opened in ("their", "more")
-    return opened != "and" or _is_no_kind(question, at)
+    one = not _ARTICLES.isdisjoint(question.words[max(0, at - 1) : at])  # "pods with a node" are those that have one
+    return (opened != "and" and not one) or _is_no_kind(question, at)
 
 
 def _before(question: Question, base: Sighting) -> Iterator[tuple[str, range]]:

@@ -14,6 +14,7 @@ from holmes.kubernetes.fields import child, children, duration, integer, text, w
 from holmes.triage.causes import look_for_cause
 from holmes.triage.cells import metric_targets
 from holmes.triage.certainty import unsettled
+from holmes.triage.comparisons import POSSIBLE_PLACE
 from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.image_filters import image_conditions, images_of
@@ -87,6 +88,9 @@ def images(asked: Asked) -> FirstLook:
     names = sorted({row[1] for row in rows})
     if parts and not names:
         return fact(asked, f"No image {place_of(asked)} contains {' and '.join(f'`{word}`' for word in parts)}.", None)
+    if conditions and not names:
+        told = " and ".join(f"`{each.word}`" for each in conditions)
+        return fact(asked, f"No image {place_of(asked)} matches {told}.", None)
     summary = (
         f"{counted(len(names), 'image')} {place_of(asked)}{f' (pods: {states})' if tests else ''}"
         f"{': ' + ', '.join(names[:4]) if len(names) <= 4 else ''}."
@@ -126,6 +130,9 @@ def asks_spread(question: Question, subject: Subject) -> bool:
 
 def placement(asked: Asked) -> FirstLook:
     """List the nodes on which the pods of the subject run."""
+    possible = POSSIBLE_PLACE.search(asked.question.text)
+    if possible is not None:
+        return not_answered(asked, (possible["may"],), what="place")
     found = _pods_or_workloads(asked)
     pods = dict.fromkeys(pod for each in found for pod in asked.state.pods_of(each))
     if not pods and asked.subject.named:

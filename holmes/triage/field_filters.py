@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 KEY_PARTS: Final = expression(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _HAVING: Final = word_list("having")
 _BELONGING: Final = word_list("belonging")
-_DETERMINERS: Final = word_list("determiners")
+_ARTICLES: Final = (
+    word_list("determiners") | (word_list("indefinite") - {"1", "one"}) | {"einen", "no", "keinen", "keine"}
+)
 _USED: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
     "StorageClass"})  # fmt: skip
 _NOT_FIELDS: Final = frozenset({"annotation", "label", "memory", "cpu"})
@@ -46,7 +48,7 @@ def field_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     for index, word in enumerate(words[:-1]):
         if word not in _HAVING:
             continue
-        start = index + 2 if words[index + 1] in _DETERMINERS else index + 1
+        start = index + 2 if words[index + 1] in _ARTICLES else index + 1
         for length in range(min(_MOST_WORDS, len(words) - start), 0, -1):
             said = words[start : start + length]
             name = "".join(each.removesuffix("s") for each in said)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from holmes.triage.names import alike
 from holmes.triage.subjects import Missing, Named
+from holmes.triage.vocabulary import vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,19 +21,22 @@ SURE: Final = 0.8
 """Names that are at least as similar as this are taken for each other."""
 LEAST_TYPED: Final = 5
 _MOST_CONTENT: Final = 3
+_NOUNS: Final = frozenset({"server", "servers", "servidor", "serveur", "host", "system", "app", "application"})
+"""Words for what runs that are also a part of the names of some products."""
 _INFLECTED: Final = ("ing", "ly", "en", "ees", "ed", "ado", "ada", "ados", "ido", "ida", "idos")
 _ACTORS: Final = (("you",), ("i",), ("we",), ("to",), ("please",), ("ich",), ("wir",), ("je",), ("nous",))
 
 
 def guessed_from(
     names: Names,
-    words: Sequence[str],
+    question: Question,
     unknown: Iterable[str],
     spaces: Sequence[str],
     nearest: Callable[[str, str, Sequence[str]], tuple[ClusterObject, ...]],
 ) -> tuple[list[Named], list[str]]:
     """Find workloads whose names contain an unknown word, or have a similar name. Return the other words, too."""
-    guessed, rest = [], []
+    guessed: list[Named] = []
+    rest, words = [], question.words
     match: Literal["part", "similar"]
     for word in unknown:
         verb = word in words and words[words.index(word) - 1 : words.index(word)] in _ACTORS
@@ -41,11 +45,28 @@ def guessed_from(
         near = nearest(word, "", spaces) if len(word) >= LEAST_TYPED and not found else ()
         if near and alike(word, near[0].name) >= SURE:
             found, match = names.named(near[0].name, "", spaces), "similar"
-        if found and len({each.name for each in found}) <= _MOST_CONTENT:
+        found = _of_both(found, word, words)
+        if match == "part" and guessed and _is_noun_of(question, guessed[-1], word, found):
+            rest.append(word)
+        elif found and len({each.name for each in found}) <= _MOST_CONTENT:
             guessed.append(Named(name=word, objects=found, match=match))
         else:
             rest.append(word)
     return guessed, rest
+
+
+def _of_both(found: Sequence[ClusterObject], word: str, words: Sequence[str]) -> tuple[ClusterObject, ...]:
+    """Return the objects whose names have another word of the question, too, or all: `ldap` and `sync` of ldap-sync."""
+    others = {each for each in words if each != word and each not in vocabulary().stop}
+    both = [each for each in found if not others.isdisjoint(re.split(r"[-.]", each.name))]
+    return tuple(both or found)
+
+
+def _is_noun_of(question: Question, named: Named, word: str, found: Sequence[ClusterObject]) -> bool:
+    """Return whether a word says what the name before it is, and no other object: the `server` of "the ldap server"."""
+    at = question.words.index(word) if word in question.words else 0
+    follows = at > 0 and question.words[at - 1] == named.name and at not in question.breaks and word in _NOUNS
+    return follows and {each.name for each in named.objects}.isdisjoint(each.name for each in found)
 
 
 def sorted_out(

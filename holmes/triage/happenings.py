@@ -44,6 +44,10 @@ _CHANGED: Final = (
 _MOST_NEEDED: Final = 4
 """The number of kinds without which a list of changes is not complete."""
 _SORTS: Final[tuple[Sort, ...]] = ("rollout", "scaling", "creation")
+_NEW_VERSION: Final = expression(
+    r"\b(?:(?:new|newer|another|other|neuen?|neuere|andere|nueva|otra|nouvelle|autre) (?:version|image|tag|imagen)"
+    r"|version (?:nueva|mas nueva))\b"
+)
 _WHENEVER: Final = expression(r"\b(?:when|last time|who|wann|wer|zuletzt|cuando|quien|quand|qui)\b")
 _TEMPLATED: Final = frozenset({"StatefulSet", "DaemonSet", "CronJob"})
 """Kinds whose rollouts are only visible as edits."""
@@ -179,10 +183,21 @@ def changes(asked: Asked) -> FirstLook:
     kinds = sorted({kind.partition(".")[0] for kind in _kinds(asked)})
     plurals = [counted(2, kind).partition(" ")[2] for kind in kinds]
     of_kinds = f" of {' and '.join(plurals)}" if kinds and not asked.subject.named else ""
-    summary = f"{counted(len(rows), noun)}{of_kinds} {place_of(asked)} {span}{newest}."
+    others = _others(asked, known, (start, end)) if not rows and asked.subject.named else ""
+    summary = f"{counted(len(rows), noun)}{of_kinds} {place_of(asked)} {span}{newest}{others}."
     unknown = ", ".join(f"`{word}`" for word in asked.subject.unknown)
     notes = (f"Not understood, and not taken into account: {unknown}.",) if unknown else ()
     return fact(asked, summary, table_of(("time", "object", "change"), rows), notes=notes)
+
+
+def _others(asked: Asked, known: Iterable[DatedChange], span: tuple[float, float]) -> str:
+    """Return the newest change in a time span of another sort than the question asks for, as a clause."""
+    found = [each for each in _changes(asked).difference(known) if span[0] <= each.at <= span[1]]
+    if not found:
+        return ""
+    change = max(found, key=lambda each: (each.at, each.change.object)).change
+    told = f"{change.object} {change.what} at {change.at}"
+    return f"; {counted(len(found), 'other change')} in this time, the newest: {told}"
 
 
 def _changes(asked: Asked) -> set[DatedChange]:
@@ -229,6 +244,8 @@ def _of_question(asked: Asked, found: set[DatedChange]) -> tuple[str, list[Dated
     if _HAPPENED.search(text) and "Deployment" in asked.question.kinds:
         return "rollout", [each for each in found if each.sort == "rollout" or _is_deployed(each)]
     if beginnings("rollout").search(text) and "image" in asked.question.symptoms:
+        return "rollout", [each for each in found if each.sort == "rollout" or _is_deployed(each)]
+    if _NEW_VERSION.search(text):
         return "rollout", [each for each in found if each.sort == "rollout" or _is_deployed(each)]
     sorts = [] if beginnings("any change").search(text) else [each for each in _SORTS if beginnings(each).search(text)]
     if not sorts:

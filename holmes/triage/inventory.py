@@ -18,6 +18,7 @@ from holmes.triage.asked import is_in_scope
 from holmes.triage.cells import cell_of, titles_of
 from holmes.triage.certainty import unsettled
 from holmes.triage.columns import columns_of
+from holmes.triage.comparisons import POSSIBLE_PLACE, chosen_by
 from holmes.triage.container_numbers import containers_in_state
 from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
@@ -94,7 +95,7 @@ _MOST_NAMED: Final = 5
 def number_or_list(asked: Asked) -> FirstLook:
     """Answer "how many" and "which": the number of matching objects, and a table of them."""
     amount = _HOW_MUCH.search(asked.question.text)  # a number of objects would be no answer
-    unanswered = ordinal_of(asked.question) or (amount[0] if amount is not None else "")
+    unanswered = ordinal_of(asked.question) or (amount[0] if amount is not None else "") or _possible(asked)
     if unanswered:
         return not_answered(asked, (unanswered,))
     if FEWER_READY.search(asked.question.text):
@@ -116,6 +117,12 @@ def number_or_list(asked: Asked) -> FirstLook:
         return fact(asked, f"Not answered: the objects of a cluster do not tell how many {noun}.", None, "inconclusive")
     counts_incidents = asked.question.asks("count", "list") and asked.question.asks("trouble")
     return _incidents(asked) if counts_incidents and not _names_things(asked) else _objects(asked)
+
+
+def _possible(asked: Asked) -> str:
+    """Return the verb for what may be, which no list of the present state answers: "which node could take it"."""
+    match = POSSIBLE_PLACE.search(asked.question.text) if "Node" in asked.question.kinds else None
+    return match["may"] if match is not None else ""
 
 
 def _with_unready(asked: Asked) -> Asked:
@@ -168,6 +175,7 @@ def _objects(asked: Asked) -> FirstLook:
             else f"No {noun} found {asked.subject.place}.",
         )
     extremes = word_list("most").intersection(words_of(asked.question.text.replace("at most", "")))
+    extremes |= {chosen_by(asked.question)} - {""}
     extreme = len(found) > 1 and bool(extremes)
     if extreme and not _is_ordered(asked, selection, columns) and not asked.question.comparisons:
         return not_answered(asked, sorted(extremes), to=plural(noun), what="order")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.triage.grammar import counts_told, qualifies
-from holmes.triage.point_search import MONTHS
+from holmes.triage.point_search import MONTHS, any_weekday
 from holmes.triage.vocabulary import beginnings, symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
 
@@ -28,6 +28,7 @@ _WEIGHTY: Final = frozenset({
 })  # fmt: skip
 """Concepts that change what a number or a list means."""
 _OF_FIELDS: Final = frozenset({"settings", "resources", "replicas"})
+_ARTICLES: Final = word_list("determiners") | (word_list("indefinite") - {"1", "one"}) | {"einen"}
 _HAVING: Final = word_list("having")
 _NUMBER: Final = expression(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")
 _NEWEST_IMAGE: Final = expression(r"\b(?:latest|newest) images?\b(?! tag)")
@@ -75,7 +76,12 @@ class Ledger:
                 parts.append(Part(sense="symptom", name=word, text=word, at=index))
         for each in question.found:
             had = each.first > 0 and question.words[each.first - 1] in _HAVING
-            weighty = each.name in _WEIGHTY or (each.name in _OF_FIELDS and had and not _is_label(question, each.first))
+            noun = each.name == "change_order" and _is_had(question, each.first)
+            weighty = (
+                noun
+                or each.name in _WEIGHTY
+                or (each.name in _OF_FIELDS and had and not _is_label(question, each.first))
+            )
             if each.sense in ("state", "kind") or (each.sense == "concept" and weighty):
                 beyond = 2 if each.name in STRUCTURAL else 0
                 text = " ".join(question.words[each.first : each.last + 1 + beyond])
@@ -85,6 +91,8 @@ class Ledger:
         newest = _NEWEST_IMAGE.search(question.text) if not subject.named else None
         if newest is not None:
             parts.append(Part(sense="word", name=newest[0], text=newest[0]))
+        weekday, _ = any_weekday(question.text)
+        parts += [Part(sense="value", name=weekday, text=weekday)] if weekday else []
         if question.period is not None:
             parts.append(Part(sense="period", name="period", text=question.period.text))
         return cls(parts)
@@ -119,6 +127,13 @@ class Ledger:
         """Return the texts of the concepts that are left over."""
         wanted = set(names)
         return tuple(part.text for part in self._left if part.sense == "concept" and part.name in wanted)
+
+
+def _is_had(question: Question, at: int) -> bool:
+    """Return whether a word and an article are before a noun that objects have: "with a taint", "tiene un taint"."""
+    words = question.words
+    had = at > 1 and words[at - 1] in _ARTICLES and words[at - 2] in _HAVING
+    return had and not _is_label(question, at)
 
 
 def _is_label(question: Question, at: int) -> bool:

@@ -18,6 +18,7 @@ from holmes.triage.commands import (
     log_command,
     port_forward,
 )
+from holmes.triage.comparisons import asks_comparison, comparison
 from holmes.triage.defaults import asks_default, default
 from holmes.triage.draining import asks_drain, asks_restart, drain, restart
 from holmes.triage.event_counts import asks_event_count, event_count
@@ -344,6 +345,7 @@ _PLANS: Final = (
     Plan(fits=_asks_whose, answer=details.addresses, takes=_ALL, said="said of addresses"),
     Plan(fits=asks_all, answer=all_of, takes=("state", "kind", "concept", "symptom")),
     Plan(fits=asks_columns, answer=inventory.number_or_list),
+    Plan(fits=asks_comparison, answer=comparison, takes=_ALL),
     Plan(fits=asks_reach, answer=reach, takes=_ALL, said="said of reach"),
     Plan(fits=asks_permission, answer=permission, takes=_ALL, said="said of rights"),
     Plan(fits=asks_former, answer=former, takes=_ALL, said="said of changes"),

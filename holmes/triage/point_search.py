@@ -45,6 +45,10 @@ _WEEKDAYS: Final = (
 _SHORT_WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _LONG: Final = "|".join(" ".join(_WEEKDAYS).split())
 _SHORT: Final = "|".join(_SHORT_WEEKDAYS)
+_ANY_WEEKDAY: Final = expression(
+    rf"\b(?:a|an|any|every|each|some|einem?|einen|jede[mn]?|un|algun|cada|chaque) (?P<day>{_LONG})\b"
+    rf"|\b(?P<days>{'|'.join(one for one in _LONG.split('|') if not one.endswith('s'))})s\b"
+)
 _DAY_WORDS: Final = rf"{_TODAY}|yesterday|gestern|ayer|hier|day|tag|{_LONG}"
 _IN_THE: Final = r"(?:in the|de la|del|du|de l'|a la|por la)?\s*"
 _WEEKDAY: Final = {
@@ -352,3 +356,9 @@ def _parts(text: str) -> Iterator[Sighted]:
 
 def _hours(part: str) -> tuple[float, float]:
     return next(hours for words, hours in _PARTS if re.fullmatch(words, part))
+
+
+def any_weekday(text: str) -> tuple[str, int]:
+    """Return the phrase for a day of any week, and its number from Monday: "on a sunday". Empty without one."""
+    match = _ANY_WEEKDAY.search(text)
+    return (match[0], _WEEKDAY[match["day"] or match["days"]]) if match is not None else ("", -1)

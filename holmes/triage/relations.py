@@ -67,6 +67,8 @@ def relation_filters(asked: Asked, kinds: Sequence[str]) -> Iterator[Filter]:
 
 def _has(state: ClusterState, kind: str, *, negated: bool) -> Callable[[ClusterObject], bool]:
     def holds(each: ClusterObject) -> bool:
+        if kind == "Node" and each.kind == "Pod":  # its tolerations and selectors lead to nodes, too
+            return bool(each.text("spec", "nodeName")) != negated
         content = content_of(state, each, kind)
         has = kind in _related(state, each) if content is None else bool(content)
         return has != negated

@@ -105,7 +105,7 @@ class _Search:
         missing, unknown = sorted_out(self.question, named, missing, unknown, elsewhere, place)
         spaces = self._around(named, spaces)
         if not named and not missing and not excluded:
-            guessed, unknown = guessed_from(self.names, self.words, unknown, spaces, self._nearest)
+            guessed, unknown = guessed_from(self.names, self.question, unknown, spaces, self._nearest)
             named += guessed or program_nouns.runs_named(self.names, self.question, spaces)
         return Subject(
             named=tuple({each.objects: each for each in named}.values()),
@@ -261,7 +261,8 @@ class _Search:
                 continue
             before, after = self._neighbours(each.first, each.last)
             plural = vocabulary().is_plural(self.words[each.last])
-            asked = index in after and not _INTERROGATIVES.isdisjoint(self.words[max(0, each.first - 1) : each.first])
+            leading = self.words[max(0, each.first - 1) : each.first + 1]
+            asked = index in after and not _INTERROGATIVES.isdisjoint(leading)
             if asked or (index in (*before, *after) and is_product(each.name)):
                 return (each.name, False) if self.names.named(self.words[index], each.name) else ("", False)
             if index in after:

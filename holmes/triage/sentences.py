@@ -60,6 +60,7 @@ _BETWEEN: Final = word_list("between subjects")
 _LEAST_WORDS: Final = 2
 _MOST_PARTS: Final = 3
 _MOST_CHARACTERS: Final = 600
+BESIDE: Final = " Beside it, a fault was found: "
 _ORDER: Final[tuple[VerdictKind, ...]] = ("cause_found", "declined", "inconclusive", "not_found", "healthy", "answered")
 """The verdict of two answers, the strongest first. If one of them leaves something open, so does the sentence."""
 
@@ -183,7 +184,7 @@ def _is_measure(word: str) -> bool:
 def joined(looks: Sequence[FirstLook]) -> FirstLook:
     """Return one look with the answers to all parts. Its cause, if any, is that of the part that found one."""
     base = min(looks, key=lambda look: _ORDER.index(look.verdict))
-    summary = " ".join(dict.fromkeys(map(_about, looks)))
+    summary = " ".join(dict.fromkeys(map(_about, _ordered(base, looks))))
     return replace(
         base,
         summary=summary,
@@ -195,6 +196,14 @@ def joined(looks: Sequence[FirstLook]) -> FirstLook:
         others=base.others if base.culprit else next((look.others for look in looks if look.others), ()),
         not_checked=_every(look.not_checked for look in looks),
     )
+
+
+def _ordered(base: FirstLook, looks: Sequence[FirstLook]) -> Sequence[FirstLook]:
+    """Return the looks with a cause first if a part is open, and without the cause that an open part tells again."""
+    if base.verdict != "cause_found" or looks[0].verdict != "inconclusive":
+        return looks
+    told = [replace(each, summary=each.summary.partition(BESIDE)[0]) for each in looks if base.summary in each.summary]
+    return [base, *(each for each in (*told, *looks) if base.summary not in each.summary)]
 
 
 def _about(look: FirstLook) -> str:

@@ -33,17 +33,21 @@ _USED: Final = expression(
     r"\b(?:used|uses?|using|usan?|usando|nutzt|nutzen|benutzt|utilise|occup\w*|takes?|taking|consum\w*|fill\w*|taken|full"
     r"|belegt|voll|verbraucht|genutzt|ocupad[oa]s?|usad[oa]s?|llen[oa]s?|utilisee?s?)\b"
 )
-"""A question for how full volumes are, which their objects do not tell."""
+_FULL: Final = expression(rf"{_USED.pattern}|\b(?:usage|utili[sz]ation|auslastung|verbrauch|uso|consumo|utilisation)\b")
+"""Questions for how full volumes are, which their objects do not tell."""
 
 
 def storage(asked: Asked, extreme: str) -> FirstLook:
     """Return the sizes of claims and volumes, and their sum."""
     found = [each for each in asked.subject.objects if each.kind in STORED]
     runs = [each for each in asked.subject.objects if each.kind in (*WORKLOADS, "Pod")]
+    filled = _FULL if not runs else _USED
+    if (found or runs) and (
+        beginnings("left over").search(asked.question.spoken) or filled.search(asked.question.text)
+    ):
+        return fact(asked, f"Not known: how full the volumes {place_of(asked)} are was not read.", None, "inconclusive")
     if not runs:
         return _sizes(asked, found, extreme)
-    if beginnings("left over").search(asked.question.spoken) or _USED.search(asked.question.text):
-        return fact(asked, f"How full the volumes {place_of(asked)} are was not read.", None, "inconclusive")
     pods = [pod for each in runs for pod in ((each,) if each.kind == "Pod" else asked.state.pods_of(each))]
     found = found or list(dict.fromkeys(claim for pod in pods for claim in _claims_of(asked.state, pod)))
     if found:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import duration
 from holmes.triage.filters import Filter, negated_before
+from holmes.triage.point_search import any_weekday
 from holmes.triage.states import last_ends, last_restarts
 from holmes.triage.vocabulary import word_list
 
@@ -33,8 +35,17 @@ def time_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
         if seconds:
             negated = negated_before(asked, next((i for i, w in enumerate(question.words) if w in _AGED), -1), most=1)
             yield _age_filter(state, seconds, older=older != negated)
+    weekday, number = any_weekday(question.text)
+    if weekday and (question.asks("age") or _CREATED & set(question.words)):
+        asked.ledger.take("value", weekday)
+        asked.ledger.take("period")
+        asked.ledger.take("word", *_CREATED)
+        yield Filter(
+            told=f"created on {weekday}, UTC",
+            holds=lambda each: datetime.fromtimestamp(each.created, UTC).weekday() == number,
+        )
     period = question.period
-    if period is None:
+    if period is None or weekday:
         return
     start, end = period.bounds(state.now)
     ended = _ENDED.get(kinds, frozenset()) & set(question.states)

@@ -16,6 +16,7 @@ from holmes.triage.log_answers import asks_logs
 from holmes.triage.log_errors import against_health
 from holmes.triage.not_read import not_read
 from holmes.triage.past import NOW_SECONDS
+from holmes.triage.sentences import BESIDE
 from holmes.triage.vocabulary import folded, word_list
 
 if TYPE_CHECKING:
@@ -60,13 +61,14 @@ def _weighed_cause(asked: Asked, look: FirstLook) -> FirstLook:
         return replace(open_look, summary=text, severity=look.severity)
     other = asked_instead(asked, look)
     if other:
-        return replace(open_look, summary=f"{other} Beside it, a fault was found: {look.summary}")
+        return replace(open_look, summary=f"{other}{BESIDE}{look.summary}")
     unknown, troubled = asked.subject.unknown, asked.question.asks("trouble")
     possessed = [each for each in _possessed(asked) if each in unknown or not troubled]
     if possessed and not asked.question.asks("why"):
         text = f"Nothing that was read shows the state of its {' and '.join(possessed)}."
-        text = f"{text} Beside it, a fault was found: {look.summary}"
-        return replace(open_look, severity=look.severity, summary=text, evidence=(), since="")
+        return replace(
+            open_look, severity=look.severity, summary=f"{text}{BESIDE}{look.summary}", evidence=(), since=""
+        )
     if is_of_other(asked, look):
         own = look.chain[0] if look.chain else asked.subject.place
         return replace(open_look, verdict="healthy", summary=f"No fault of {own} itself was found. {look.summary}")

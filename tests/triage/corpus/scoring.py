@@ -17,6 +17,8 @@ from tests.triage.corpus.loading import Case, Expected
 
 MOST_LINES: Final = 20
 MOST_ROWS: Final = 15
+_OPEN: Final = ("Not answered", "Not known", "Cannot ")
+"""The beginnings of summaries that leave the question open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,8 @@ def _is_wrong_culprit(look: FirstLook, expected: Expected) -> bool:
 def _wrong_claims(look: FirstLook, expected: Expected) -> Iterator[str]:
     if look.verdict not in expected.verdicts:
         yield f"verdict {look.verdict}, expected {' or '.join(expected.verdicts)}"
+    if look.verdict in ("cause_found", "answered", "healthy") and look.summary.startswith(_OPEN):
+        yield f"verdict {look.verdict}, but nothing is answered"
     if _is_wrong_culprit(look, expected):
         yield f"culprit {look.culprit or 'missing'}, expected {' or '.join(expected.culprits) or 'no innocent object'}"
 
