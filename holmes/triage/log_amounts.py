@@ -62,7 +62,8 @@ _PROGRESS: Final = expression(r"(?<![\w/.-])(\d+) ?(?:out of|of|/|von|de|sur) ?(
 _LEAST_GROWN: Final = 3
 _LEAST_STEM: Final = 4
 _COUNTED_ERRORS: Final = expression(
-    rf"\b(?:how many|number of|wie viele|cuant[oa]s|combien d[e']) ?{ERROR_NOUN.pattern}\b"
+    r"\b(?:how many|number of|wie viele|cuant[oa]s|combien d[e']) ?"
+    rf"(?:{ERROR_NOUN.pattern}|warnungen|advertencias|avertissements)\b"
 )
 COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
 REQUESTS: Final = word_list("requests in logs")

@@ -58,6 +58,10 @@ _LAST_WORDS: Final = expression(
     r" (?:things?|words?|lines?|messages?|zeilen?|worte?|lineas?|lignes?)"
     r" (?:(?:that|of|by|die|que) )?(?:\S+ ){1,3}(?:logged|said|wrote|printed|geloggt|schrieb|registro|ecrit)\b"
 )
+_MOST_ERRORS: Final = expression(
+    r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b[^,;.?!]{0,40}\b(?:most|more|meisten|mehr|mas|plus)"
+    rf" (?:d['e] ?)?{_NOUN}\b"
+)
 _BLAMING: Final = expression(r"\b(?:caused?|causing|because|related|verursacht|wegen|causo|a cause|provoque)\b")
 _ASKED: Final = expression(rf"\b{_NOUN}\b")
 _PAST: Final = word_list("past verbs")
@@ -90,7 +94,7 @@ def asks_error_lines(question: Question, subject: Subject) -> bool:
     dated = question.period is not None and (about or _ANYTHING.search(question.text) is not None)
     asked = past or question.words[0] in _YES_OR_NO
     logged = asked and not question.complains and _LOGGED.search(question.text) is not None
-    forms = (_WHEN, FIRST_FAILURE, ORDINAL_LINE, _OF_LOGS, _LAST_WORDS)
+    forms = (_WHEN, FIRST_FAILURE, ORDINAL_LINE, _OF_LOGS, _LAST_WORDS, _MOST_ERRORS)
     if happened(question, subject):
         return True
     return dated or logged or any(each.search(question.text) for each in forms)

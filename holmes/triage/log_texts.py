@@ -367,10 +367,11 @@ def _phrases(asked: Asked, found: Sequence[LogLine], known: set[int]) -> Iterato
     """Yield two words of a question that are side by side in some of the lines: "average ms of hold placed"."""
     words, names = asked.question.words, {each.name for each in asked.subject.named}
     period = asked.question.period.text.split() if asked.question.period is not None else ()
+    said = {*_UNGREPPED, *_TO, *names, *asked.subject.namespaces, *period}
     for index, pair in enumerate(pairwise(words)):
-        plain = all(len(word) >= _LEAST_STEM and word.isalpha() and not _is_of_lines(word) for word in pair)
-        said = {*vocabulary().stop, *names, *asked.subject.namespaces, *period}
-        if not plain or not said.isdisjoint(pair) or not known.isdisjoint((index, index + 1)):
+        plain = all(len(word) >= _LEAST_STEM and word.isalpha() for word in pair)
+        told = all(map(_is_of_lines, pair)) or not known.isdisjoint((index, index + 1))
+        if not plain or told or not said.isdisjoint(pair):
             continue
         phrase = " ".join(pair)
         if phrase in asked.question.text and any(map(text_finder(phrase), found)):

@@ -25,6 +25,7 @@ _FORMS: Final = {
     "paid": "pay pays bezahlt pagado pagados pagadas pagaron paye payes payees",
     "built": "build builds gebaut construyo construido construidos construit construits",
     "copied": "kopiert copio copiado copiados copiadas copiaron copie copies copiees",
+    "skipped": "ubersprungen ausgelassen omitio omitido omitidos omitidas omitieron saute sautes sautee sautees",
     "stored": "gespeichert guardo guardado guardados guardadas stocke stockes stockees",
 }
 """Past participles by forms that are not made by an ending, and by their forms in other languages."""

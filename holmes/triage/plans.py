@@ -122,7 +122,7 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
         or (plan.answer == happenings.changes and happenings.changed_before(question))
         or (plan.answer == happenings.changes and (happenings.acts(question, subject) or _asks_if_changed(question)))
         or plan.answer in (inventory.restarts_of, details.ages, field_answer, condition, exposure, restart, event_count)
-        or plan.answer in (drain, narrow_fact, reach)
+        or plan.answer in (drain, narrow_fact, reach, happenings.what_happened)
         or dependencies.asks_impact(question, subject)
         or (asks_if_has(question, subject) and asks_to_confirm(folded(question.written)))
         or _asks_whose(question, subject)
@@ -338,6 +338,7 @@ _PLANS: Final = (
     Plan(fits=asks_narrow_fact, answer=narrow_fact, takes=_ALL, said="said of narrow facts"),
     Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL, said="said of uses"),
     Plan(fits=asks_error_lines, answer=log_answer, takes=_OF_LINES, said="said of lines"),
+    Plan(fits=happenings.asks_what_happened, answer=happenings.what_happened, takes=("period", "concept")),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
     Plan(fits=asks_event_count, answer=event_count, takes=_ALL),
     Plan(fits=inventory.asks_restarts, answer=inventory.restarts_of, takes=_ALL),

@@ -50,8 +50,9 @@ def of_these_lines(
     header = look.table.header if look.table is not None else ""
     words = [*asked.ledger.left("word", "value"), *(_things(asked) if measured else ())]
     words = [word for word in words if not _is_of_lines(word, timed=timed)]
-    said = f"{look.summary.replace(place_of(asked), '')} {header}"
-    left = [word for word in words if not _is_said(word, said, lines)]
+    place = place_of(asked) if measured else ""  # `hold` is not the workload `holds`
+    said = f"{look.summary.replace(place, '') if place else look.summary} {header}"
+    left = dict.fromkeys(word for word in words if not _is_said(word, said, lines))
     for sense in ("word", "value"):
         asked.ledger.take(sense)
     if not left:
