@@ -374,6 +374,8 @@ def _phrases(asked: Asked, found: Sequence[LogLine], known: set[int]) -> Iterato
         if not plain or told or not said.isdisjoint(pair):
             continue
         phrase = " ".join(pair)
+        if f"no {phrase}" in asked.question.text and any(map(text_finder(f"no {phrase}"), found)):
+            phrase = f"no {phrase}"  # no negation: "no space left"
         if phrase in asked.question.text and any(map(text_finder(phrase), found)):
             yield phrase
 
