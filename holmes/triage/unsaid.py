@@ -49,6 +49,7 @@ def of_these_lines(
     """
     header = look.table.header if look.table is not None else ""
     words = [*asked.ledger.left("word", "value"), *(_things(asked) if measured else ())]
+    timed = timed or bool(asked.question.comparisons)  # "faster than 100 ms" is a bound
     words = [word for word in words if not _is_of_lines(word, timed=timed)]
     place = place_of(asked) if measured else ""  # `hold` is not the workload `holds`
     said = f"{look.summary.replace(place, '') if place else look.summary} {header}"
