@@ -109,6 +109,20 @@ def changed_before(question: Question) -> bool:
     return _CHANGED_BEFORE.search(question.text) is not None
 
 
+def asks_what_happened(question: Question, subject: Subject) -> bool:
+    """Return whether a question asks what happened to Nodes in a period: "what happened to node-3 last night"."""
+    nodes = bool(subject.named) and all(each.kind == "Node" for each in subject.objects)
+    happened = beginnings("what happened").search(question.spoken) is not None
+    return nodes and happened and question.period is not None and not (question.symptoms or question.states)
+
+
+def what_happened(asked: Asked) -> FirstLook:
+    """Return the cause of a fault, or the events of the period, which tell of what is over."""
+    look = look_for_cause(asked)
+    listed = events(asked)
+    return look if look.verdict == "cause_found" or listed.table is None else listed
+
+
 def _lists_created(question: Question, subject: Subject) -> bool:
     """Return whether a question asks for objects by their age, of which some need no change: "pods created today"."""
     sorts = ("any change", "rollout", "scaling", "removal")

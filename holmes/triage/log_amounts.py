@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import written
+from holmes.triage.log_errors import ERROR_NOUN
 from holmes.triage.log_values import STATISTICS, names_key, series_of
 from holmes.triage.vocabulary import beginnings, word_list
 from holmes.values.expressions import expression
@@ -60,6 +61,10 @@ _SO_FAR: Final = expression(
 _PROGRESS: Final = expression(r"(?<![\w/.-])(\d+) ?(?:out of|of|/|von|de|sur) ?(\d+)(?![\w/.-])")
 _LEAST_GROWN: Final = 3
 _LEAST_STEM: Final = 4
+_COUNTED_ERRORS: Final = expression(
+    r"\b(?:how many|number of|wie viele|cuant[oa]s|combien d[e']) ?"
+    rf"(?:{ERROR_NOUN.pattern}|warnungen|advertencias|avertissements)\b"
+)
 COUNTS: Final = frozenset({"count", "total", "n", "num", "number"})
 REQUESTS: Final = word_list("requests in logs")
 METHOD: Final = expression(r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\b")
@@ -90,7 +95,8 @@ def amount_left(asked: Asked, shown: Sequence[LogLine]) -> str:
     counts = [each for each in every if not each.is_time]
     named = [each for each in counts if each.key in COUNTS] or [each for each in counts if names_key(question, each)]
     reported = [each.key for each in counts if _DONE.search(each.key) and not each.is_numbering]
-    if reported and not named and not question.asks(*STATISTICS):
+    errors = _COUNTED_ERRORS.search(question.text) is not None  # lines, whatever they report
+    if reported and not (named or errors) and not question.asks(*STATISTICS):
         return f"the log lines report `{reported[0]}`, which is not what was asked for."
     return next(filter(None, (_repeated(question, each, shown) for each in named)), "")
 

@@ -22,6 +22,7 @@ from holmes.triage.log_lines import filters_of_lines, lines_of, reads_whole, spa
 from holmes.triage.log_texts import counts_symptom, counts_unknown, filters_of_texts, foreign_noun, of_which, words_left
 from holmes.triage.log_values import (
     STATISTICS,
+    amount_text,
     chosen_series,
     measures_left,
     result_of,
@@ -34,6 +35,7 @@ from holmes.triage.log_values import (
 from holmes.triage.markdown import counted
 from holmes.triage.periods import unread_time
 from holmes.triage.points import number_of
+from holmes.triage.unsaid import of_these_lines
 from holmes.triage.vocabulary import beginnings, folded, word_list
 from holmes.values.durations import UNIT_SECONDS
 from holmes.values.errors import masked
@@ -208,7 +210,7 @@ def log_answer(asked: Asked) -> FirstLook:
         return fact(asked, f"Not answered: {gap}", None, "inconclusive")
     statistic = statistic_of(asked.question, asked.subject)
     if statistic is not None:
-        return _statistic(asked, shown if filters else found, statistic)
+        return _statistic(asked, shown, statistic, "".join(f" {one.told}" for one in filters))
     said = asked.question.text
     counts = _wants_lines(asked)
     troubled = (asked.question.asks("trouble") and not _names_container(asked.question, asked.subject)) or beginnings(
@@ -223,7 +225,9 @@ def log_answer(asked: Asked) -> FirstLook:
     if things is not None:
         number, key = things
         lines = f"the sum of `{key}` in {counted(len(shown), 'log line')}{told} {place_of(asked)}"
-        return _table(asked, shown, f"{_amount(number)}: {lines}.", filters)
+        noun = foreign_noun(asked, found)
+        more = f" No line contains `{noun}`." if noun else ""
+        return _table(asked, shown, f"{amount_text(number)}: {lines}.{more}", filters)
     span = f", {written(shown[0].at)} to {written(shown[-1].at)}" if shown and shown[0].at else ""
     if asked.question.period is not None:
         start, end = span_of(asked)
@@ -279,7 +283,7 @@ def _table(asked: Asked, shown: Sequence[LogLine], summary: str, filters: Sequen
     per = _PER.search(asked.question.text)
     if per is not None and shown:
         rows = _grouped(shown, per["what"])
-        return fact(asked, summary, table_of((per["what"], "lines"), rows), notes=notes)
+        return of_these_lines(asked, fact(asked, summary, table_of((per["what"], "lines"), rows), notes=notes), shown)
     pods = Counter(line.pod for line in shown)
     lines = tuple(f"{pod}: {number}" for pod, number in pods.most_common()) if len(pods) > 1 else ()
     alternatives = next((one.parts for one in filters if len(one.parts) > 1), ())
@@ -293,7 +297,7 @@ def _table(asked: Asked, shown: Sequence[LogLine], summary: str, filters: Sequen
     table = table_of(("pod", "time", "line")[first:], [row[first:] for row in cells])
     if table is not None and len(shown) > len(some):
         table = replace(table, total=len(shown))
-    return fact(asked, summary, table, lines=lines, notes=notes)
+    return of_these_lines(asked, fact(asked, summary, table, lines=lines, notes=notes), shown)
 
 
 def _some(asked: Asked, shown: Sequence[LogLine]) -> Sequence[LogLine]:
@@ -338,8 +342,8 @@ def _notes(asked: Asked, shown: Sequence[LogLine]) -> tuple[str, ...]:
     return (f"Only the last {ANSWER_LOGS.lines:,} lines of {', '.join(dict.fromkeys(cut))} were read.",)
 
 
-def _statistic(asked: Asked, found: Sequence[LogLine], statistic: Statistic) -> FirstLook:
-    """Return a statistic of the number that the question names."""
+def _statistic(asked: Asked, found: Sequence[LogLine], statistic: Statistic, filtered: str) -> FirstLook:
+    """Return a statistic of the number that the question names. `filtered` describes the lines."""
     every = series_of(found)
     chosen = chosen_series(asked.question, every)
     if chosen is None:
@@ -355,11 +359,11 @@ def _statistic(asked: Asked, found: Sequence[LogLine], statistic: Statistic) -> 
     unit = f" {chosen.unit}" if chosen.unit else ""
     values = chosen.values
     told = " and ".join(label for _, label in every_result)
-    numbers = " and ".join(f"{_amount(result)}{unit}" for result, _ in every_result)
+    numbers = " and ".join(f"{amount_text(result)}{unit}" for result, _ in every_result)
     verb = "is" if len(every_result) == 1 else "are"
-    lines = f"in {counted(len(values), 'log line')} {place_of(asked)}{span}"
+    lines = f"in {counted(len(values), 'log line')}{filtered} {place_of(asked)}{span}"
     summary = f"The {told} of `{chosen.key}` {lines} {verb} {numbers}."
-    more = f"smallest {_amount(min(values))}, largest {_amount(max(values))}, sum {_amount(sum(values))}"
+    more = f"smallest {amount_text(min(values))}, largest {amount_text(max(values))}, sum {amount_text(sum(values))}"
     extreme = max if statistic == "maximum" else min
     line = extreme(zip(values, chosen.lines, strict=True), key=lambda each: each[0])[1]
     quote = (
@@ -369,7 +373,9 @@ def _statistic(asked: Asked, found: Sequence[LogLine], statistic: Statistic) -> 
     )
     rows = _by_group(asked, chosen, statistic)
     header = ("pod" if not rows or rows[0][0].startswith("Pod ") else "time", statistic, "lines")
-    return fact(asked, summary, table_of(header, rows), lines=(more, *quote), notes=_notes(asked, chosen.lines))
+    notes = _notes(asked, chosen.lines)
+    look = fact(asked, summary, table_of(header, rows), lines=(more, *quote), notes=notes)
+    return of_these_lines(asked, look, chosen.lines, measured=True, timed=chosen.is_time)
 
 
 def _by_group(asked: Asked, chosen: Series, statistic: Statistic) -> list[tuple[str, str, str]]:
@@ -382,7 +388,7 @@ def _by_group(asked: Asked, chosen: Series, statistic: Statistic) -> list[tuple[
         elif per is not None and (size := _size(per["what"])) and line.at:
             groups[written(line.at - line.at % size)].append(number)
     return [
-        (name, _amount(result_of(asked.question, statistic, values)[0]), str(len(values)))
+        (name, amount_text(result_of(asked.question, statistic, values)[0]), str(len(values)))
         for name, values in sorted(groups.items())
     ]
 
@@ -390,9 +396,3 @@ def _by_group(asked: Asked, chosen: Series, statistic: Statistic) -> list[tuple[
 def _size(what: str) -> float:
     """Return the length of a unit of time in seconds, or 0 for anything else."""
     return UNIT_SECONDS.get(what, 0.0)
-
-
-def _amount(number: float) -> str:
-    if abs(number) < 1e5 and number == round(number, 2):
-        return f"{number:g}"
-    return f"{number:.2f}".rstrip("0").rstrip(".")

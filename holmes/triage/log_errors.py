@@ -58,6 +58,10 @@ _LAST_WORDS: Final = expression(
     r" (?:things?|words?|lines?|messages?|zeilen?|worte?|lineas?|lignes?)"
     r" (?:(?:that|of|by|die|que) )?(?:\S+ ){1,3}(?:logged|said|wrote|printed|geloggt|schrieb|registro|ecrit)\b"
 )
+_MOST_ERRORS: Final = expression(
+    r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b[^,;.?!]{0,40}\b(?:most|more|meisten|mehr|mas|plus)"
+    rf" (?:d['e] ?)?{_NOUN}\b"
+)
 _BLAMING: Final = expression(r"\b(?:caused?|causing|because|related|verursacht|wegen|causo|a cause|provoque)\b")
 _ASKED: Final = expression(rf"\b{_NOUN}\b")
 _PAST: Final = word_list("past verbs")
@@ -69,7 +73,7 @@ _HAPPENED: Final = expression(
     r" (?P<what>[\w-]+(?: [\w-]+)?)"
 )
 _FAILED_TO: Final = expression(r"^(?:did|has|have|had|was|were)\b.*\b(?:fail(?:ed)?|unable) to \w+")
-_LEAST_STEM, _LONGEST_STEM = 4, 8
+_LEAST_VERB, _LONGEST_STEM = 3, 8
 _WORKING: Final = frozenset({
     "work", "worked", "start", "started", "finish", "finished", "succeed", "complete", "completed", "recover", "come",
     "restart", "crash", "fail", "funktioniert", "geklappt", "gestartet",
@@ -90,7 +94,7 @@ def asks_error_lines(question: Question, subject: Subject) -> bool:
     dated = question.period is not None and (about or _ANYTHING.search(question.text) is not None)
     asked = past or question.words[0] in _YES_OR_NO
     logged = asked and not question.complains and _LOGGED.search(question.text) is not None
-    forms = (_WHEN, FIRST_FAILURE, ORDINAL_LINE, _OF_LOGS, _LAST_WORDS)
+    forms = (_WHEN, FIRST_FAILURE, ORDINAL_LINE, _OF_LOGS, _LAST_WORDS, _MOST_ERRORS)
     if happened(question, subject):
         return True
     return dated or logged or any(each.search(question.text) for each in forms)
@@ -119,9 +123,9 @@ def against_health(asked: Asked) -> str:
     """
     question = asked.question
     period = question.period
-    told = _told_by_lines(asked) if asked.subject.named else ""
+    told = told_by_lines(asked) if asked.subject.named else ""
     if told:
-        return told
+        return f"But {told}"
     failed = _FAILED_TO.search(question.text) is not None
     errors = failed or _ASKED.search(question.text) is not None
     about = not question.asks("health") and (question.asks("logs") or errors)
@@ -139,16 +143,19 @@ def against_health(asked: Asked) -> str:
     return f"But its log has {counted(len(found), 'error line')} ({when}), the last one{at}: {last}"
 
 
-def _told_by_lines(asked: Asked) -> str:
+def told_by_lines(asked: Asked) -> str:
     """Return that lines have the verb of the question, or an empty string: "did chat drop clients"."""
     words, names = asked.question.words, {each.name for each in asked.subject.named}
     verb = next((after for word, after in pairwise(words) if word in names), "")
-    if words[0] not in _PAST or len(verb) < _LEAST_STEM or not verb.isalpha() or verb in _WORKING:
+    if words[0] not in _PAST or len(verb) < _LEAST_VERB or not verb.isalpha() or verb in _WORKING:
         return ""
     said = re.compile(rf"\b{verb.removesuffix('s')[:_LONGEST_STEM]}", re.IGNORECASE)
     told = [line for line in lines_of(asked) if said.search(line.text)]
-    last = plain(told[-1].text, _SHOWN_CHARACTERS) if told else ""
-    return f"But its log has {counted(len(told), 'line')} with `{verb}`, the last one: {last}" if told else ""
+    if not told:
+        return ""
+    first, last = told[0], plain(told[-1].text, _SHOWN_CHARACTERS)
+    since = f" since {written(first.at)}" if first.at else ""
+    return f"its log has {counted(len(told), 'line')} with `{verb}`{since}, the last one: {last}"
 
 
 def _is_error(line: LogLine) -> bool:

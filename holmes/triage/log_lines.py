@@ -77,6 +77,9 @@ _STATUS_ERROR: Final = expression(
 """Errors by their status: lines with the status count, whatever their level."""
 _NEXT_WORD: Final = expression(r"[\w-]+ ")
 _EXCEPTION: Final = expression(r"(?i)exception\b|traceback \(most recent|^panic: |\w(?-i:Error): ")
+_PLACEHOLDER: Final = expression(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
+_SET: Final = r"(?![\w-]*[\"']?\s?[=:]\s?[\"']?\d)"
+"""The number after a setting: `timeout=30s` tells of no timeout."""
 _NEAR: Final = 4
 
 
@@ -291,6 +294,26 @@ def finder(expression: str) -> Callable[[LogLine], bool]:
     """Return the test whether a line contains a text, in any case."""
     found = re.compile(expression, re.IGNORECASE)
     return lambda line: found.search(line.text) is not None
+
+
+def text_finder(text: str) -> Callable[[LogLine], bool]:
+    """Return the test whether a line contains a text with its placeholders."""
+    return finder(_expression(text))
+
+
+def word_finder(text: str) -> Callable[[LogLine], bool]:
+    """Return the test whether a word of a line begins like a text: `closed` has no `lose`."""
+    return finder(
+        rf"(?:(?<![a-z])|(?<=[a-z])(?=(?-i:[A-Z]))){_expression(text)}" if text.isalpha() else _expression(text)
+    )
+
+
+def _expression(text: str) -> str:
+    """Return the expression for a text in which `N`, `<id>` or `{}` stand for any value."""
+    if text in ("timeout", "timeouts"):
+        return rf"(?<![_-])time-?outs?{_SET}|timed[ -]?out|deadline[ _]?exceeded"
+    parts = _PLACEHOLDER.split(text)
+    return r"\S+".join(re.escape(part) for part in parts)
 
 
 def _without_texts(asked: Asked) -> str:

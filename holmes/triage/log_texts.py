@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.triage.ledger import Ledger
 from holmes.triage.log_errors import FIRST_FAILURE
-from holmes.triage.log_lines import LEVELS, LineFilter, containers_named, finder, negated
+from holmes.triage.log_lines import LEVELS, LineFilter, containers_named, finder, negated, text_finder, word_finder
 from holmes.triage.log_qualifiers import forms_of, qualifiers_of
+from holmes.triage.participles import PARTICIPLES
+from holmes.triage.unsaid import OF_LINES
 from holmes.triage.vocabulary import beginnings, folded, symptoms_in, vocabulary, word_list, words_of
 from holmes.values.expressions import expression
 
@@ -39,7 +42,6 @@ _LINES_WITH: Final = expression(
     r"\s(?:(?:a|an|any|the|dem|der|einem|el|la|un|una|le|l'|une)\s?)?([a-z]{4,40})\b"
 )
 _PATH: Final = expression(r"(?<!\S)(/[\w./{}*-]{1,120})")
-_PLACEHOLDER: Final = expression(r"(?<!\w)[NX](?!\w)|<\w+>|\{\w*\}|%[ds]|(?<!\w)XXX?(?!\w)")
 _LEAST_STEM: Final = 4
 _COUNTED_NOUN: Final = expression(
     r"\b(?:wie viele|anzahl(?: der)?|cuant[oa]s|numero de|combien d[e']|nombre de)\s?([\w-]+)"
@@ -48,8 +50,6 @@ _ALTERNATIVE: Final = frozenset({"or", "and", "oder", "und", "o", "u", "y", "e",
 _OUTCOMES: Final = frozenset({"failing", "failed", "completed", "crashing", "evicted", "terminating", "suspended"})
 """States of objects that are also what lines say of other things: "failed logins"."""
 _JOINING: Final = word_list("of") | word_list("determiners")
-_SET: Final = r"(?![\w-]*[\"']?\s?[=:]\s?[\"']?\d)"
-"""The number after a setting: `timeout=30s` tells of no timeout."""
 _OF_CALLS: Final = frozenset({"unreachable", "dns", "slow", "permission", "certificate"})
 """Symptoms of calls, which only lines count. Objects tell of restarts, starts and volumes."""
 _OF_WHOM: Final = frozenset({"of", "for", "from", "by"})
@@ -65,27 +65,19 @@ _IN_ALL: Final = expression(r"\blogged in (?:total|all|the|this|that|its?|sum)\b
 """Not a login: "how many errors has it logged in total"."""
 _BEING: Final = word_list("being")
 _NUMBERED: Final = expression(r"(?<![\w.-])(?P<noun>[a-z]{3,20}) (?P<number>\d{1,6})(?![\w.:%-])")
-_UNTOLD: Final = (
-    "counted lines",
-    "plain work",
-    "share words",
-    "line words",
-    "writing",
-    "size measures",
-    "in total",
-    "how often",
-)
-"""Words for lines and their numbers, which are not texts to search for."""
 
 
 def filters_of_texts(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
     """Yield a filter for each text that the lines must contain. Texts that are listed are alternatives."""
     explicit = list(dict.fromkeys(_explicit(asked)))
     if explicit:
-        yield _filter(asked, explicit)
+        yield _filter(asked, explicit, text_finder)
     yield from _numbered(asked, found)
-    for group in _listed(asked, _written(asked, found, explicit)):
-        yield _filter(asked, group)
+    written = _written(asked, found, explicit)
+    for group in _listed(asked, written):
+        yield _filter(asked, group, word_finder)
+    for phrase in _phrases(asked, found, {index for index, _ in written}):
+        yield _filter(asked, (phrase,), word_finder)
 
 
 def _numbered(asked: Asked, found: Sequence[LogLine]) -> Iterator[LineFilter]:
@@ -109,7 +101,7 @@ def words_left(asked: Asked, found: Sequence[LogLine], *, summed: bool) -> tuple
     known = {index for index, _ in _written(asked, found, explicit)}
     if not _asks_number(asked.question):
         unsaid = (each for each in _symptoms_of_lines(asked.question) if each != "timeout")
-        told = [each for each in unsaid if not any(map(_test(each), found))]
+        told = [each for each in unsaid if not any(map(text_finder(each), found))]
         words = (asked.question.words[index] for index in sorted(qualifiers_of(asked) - known))
         return (*told, *(word for word in words if not _is_told(word.removesuffix("s"), explicit)))
     happened = _happenings(asked)
@@ -238,7 +230,7 @@ def of_which(asked: Asked, found: Sequence[LogLine]) -> Sequence[LogLine]:
     end = next((index for index in range(first, len(words)) if index not in written), len(words))
     if end == first or len(written) == 1:
         return found
-    test = _test(written[end - 1])
+    test = word_finder(written[end - 1])
     return [line for line in found if test(line)]
 
 
@@ -320,7 +312,7 @@ def foreign_noun(asked: Asked, found: Sequence[LogLine]) -> str:
 
 
 def _is_of_lines(word: str) -> bool:
-    return _is_condition(word) or any(beginnings(name).match(word) for name in _UNTOLD)
+    return _is_condition(word) or any(beginnings(name).match(word) for name in OF_LINES)
 
 
 def _is_condition(word: str) -> bool:
@@ -334,8 +326,8 @@ def _written(asked: Asked, found: Sequence[LogLine], explicit: Sequence[str]) ->
     written = []
     qualifiers = qualifiers_of(asked)
     for index, word in _words(asked):
-        forms = (word, _stem(word), *(forms_of(word) if index in qualifiers else ()))
-        text = next((each for each in forms if any(map(_test(each), found))), "")
+        forms = (word, _stem(word), *(forms_of(word) if index in qualifiers else ()), PARTICIPLES.get(word, word))
+        text = next((each for each in forms if any(map(word_finder(each), found))), "")
         if text and not _is_told(word, explicit):
             written.append((index, text))
     return written
@@ -361,26 +353,31 @@ def _listed(asked: Asked, written: Sequence[tuple[int, str]]) -> list[list[str]]
     return [list(dict.fromkeys(each)) for each in groups]
 
 
-def _filter(asked: Asked, wanted: Sequence[str]) -> LineFilter:
+def _filter(asked: Asked, wanted: Sequence[str], test_of: Callable[[str], Callable[[LogLine], bool]]) -> LineFilter:
     """Return the filter for lines with one of the texts."""
     whole = asked.question.text
     told = " or ".join(f"`{each}`" for each in wanted)
     first = min(max(0, whole.find(folded(each))) for each in wanted)
-    tests = [_test(each) for each in wanted]
+    tests = [test_of(each) for each in wanted]
     one = negated(asked, whole, first, f"text {told}", lambda line: any(test(line) for test in tests))
     return replace(one, parts=tuple((f"`{each}`", test) for each, test in zip(wanted, tests, strict=True)))
 
 
-def _test(text: str) -> Callable[[LogLine], bool]:
-    return finder(_expression(text))
-
-
-def _expression(text: str) -> str:
-    """Return the expression for a text in which `N`, `<id>` or `{}` stand for any value."""
-    if text in ("timeout", "timeouts"):
-        return rf"(?<![_-])time-?outs?{_SET}|timed[ -]?out|deadline[ _]?exceeded"
-    parts = _PLACEHOLDER.split(text)
-    return r"\S+".join(re.escape(part) for part in parts)
+def _phrases(asked: Asked, found: Sequence[LogLine], known: set[int]) -> Iterator[str]:
+    """Yield two words of a question that are side by side in some of the lines: "average ms of hold placed"."""
+    words, names = asked.question.words, {each.name for each in asked.subject.named}
+    period = asked.question.period.text.split() if asked.question.period is not None else ()
+    said = {*_UNGREPPED, *_TO, *names, *asked.subject.namespaces, *period}
+    for index, pair in enumerate(pairwise(words)):
+        plain = all(len(word) >= _LEAST_STEM and word.isalpha() for word in pair)
+        told = all(map(_is_of_lines, pair)) or not known.isdisjoint((index, index + 1))
+        if not plain or told or not said.isdisjoint(pair):
+            continue
+        phrase = " ".join(pair)
+        if f"no {phrase}" in asked.question.text and any(map(text_finder(f"no {phrase}"), found)):
+            phrase = f"no {phrase}"  # no negation: "no space left"
+        if phrase in asked.question.text and any(map(text_finder(phrase), found)):
+            yield phrase
 
 
 def _stem(word: str) -> str:

@@ -274,3 +274,10 @@ def result_of(question: Question, statistic: Statistic, values: Sequence[float])
         "average": statistics.fmean(values), "sum": sum(values), "maximum": ordered[-1], "minimum": ordered[0],
     }  # fmt: skip
     return results[statistic], statistic
+
+
+def amount_text(number: float) -> str:
+    """Return a number with at most two decimals."""
+    if abs(number) < 1e5 and number == round(number, 2):
+        return f"{number:g}"
+    return f"{number:.2f}".rstrip("0").rstrip(".")

@@ -123,7 +123,7 @@ def plans_of(question: Question, subject: Subject) -> tuple[Plan, ...]:
         or (plan.answer == happenings.changes and happenings.changed_before(question))
         or (plan.answer == happenings.changes and (happenings.acts(question, subject) or _asks_if_changed(question)))
         or plan.answer in (inventory.restarts_of, details.ages, field_answer, condition, exposure, restart, event_count)
-        or plan.answer in (drain, narrow_fact, reach)
+        or plan.answer in (drain, narrow_fact, reach, happenings.what_happened)
         or dependencies.asks_impact(question, subject)
         or (asks_if_has(question, subject) and asks_to_confirm(folded(question.written)))
         or _asks_whose(question, subject)
@@ -330,7 +330,7 @@ def _asks_about_health(question: Question, subject: Subject) -> bool:
 
 _ALL: Final[tuple[PartSense, ...]] = ("aside", "symptom", "concept", "state", "kind", "bound", "period")
 """All but unknown words and values: an answer that neither says nor stands for them is about something else."""
-_OF_LINES: Final[tuple[PartSense, ...]] = ("word", "symptom", "value", "state", "kind", "bound", "period")
+_OF_LINES: Final[tuple[PartSense, ...]] = ("symptom", "state", "kind", "bound", "period")
 _CAUSE: Final = Plan(fits=_asks_about_health, answer=look_for_cause, takes=("period", "concept"))
 _PLANS: Final = (
     Plan(fits=asks_how_to_change, answer=how_to_change, takes=_ALL, said="said of commands"),
@@ -338,7 +338,8 @@ _PLANS: Final = (
     Plan(fits=asks_restart, answer=restart, takes=_ALL, said="said of commands"),
     Plan(fits=asks_narrow_fact, answer=narrow_fact, takes=_ALL, said="said of narrow facts"),
     Plan(fits=dependencies.asks_impact, answer=dependencies.uses, takes=_ALL, said="said of uses"),
-    Plan(fits=asks_error_lines, answer=log_answer, takes=_OF_LINES),
+    Plan(fits=asks_error_lines, answer=log_answer, takes=_OF_LINES, said="said of lines"),
+    Plan(fits=happenings.asks_what_happened, answer=happenings.what_happened, takes=("period", "concept")),
     Plan(fits=_asks_why, answer=look_for_cause, takes=("period", "concept")),
     Plan(fits=asks_event_count, answer=event_count, takes=_ALL),
     Plan(fits=inventory.asks_restarts, answer=inventory.restarts_of, takes=_ALL),
@@ -363,7 +364,7 @@ _PLANS: Final = (
     Plan(fits=details.asks_spread, answer=details.placement, takes=_ALL, said="said of fields"),
     Plan(fits=asks_stated_number, answer=stated_number, takes=_ALL),
     Plan(fits=details.asks_which_is_older, answer=details.ages, takes=_ALL),
-    Plan(fits=asks_logs, answer=log_answer, takes=_OF_LINES),
+    Plan(fits=asks_logs, answer=log_answer, takes=_OF_LINES, said="said of lines"),
     Plan(fits=happenings.asks_changes, answer=happenings.changes, takes=("period", "concept"), said="said of changes"),
     Plan(fits=_asks_events, answer=_events, takes=("period", "concept")),
     Plan(fits=asks_quota, answer=quota, takes=_ALL, said="said of amounts"),

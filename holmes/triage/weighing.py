@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -13,14 +12,15 @@ from holmes.triage.complaints import only_complains
 from holmes.triage.grammar import asks_person, asks_who, order_of
 from holmes.triage.ledger import STRUCTURAL
 from holmes.triage.log_answers import asks_logs
-from holmes.triage.log_errors import against_health
+from holmes.triage.log_errors import against_health, told_by_lines
 from holmes.triage.not_read import not_read
 from holmes.triage.past import NOW_SECONDS
 from holmes.triage.sentences import BESIDE
-from holmes.triage.vocabulary import folded, word_list
+from holmes.triage.unsaid import unsaid
+from holmes.triage.vocabulary import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from holmes.triage.asked import Asked
     from holmes.triage.question import Question
@@ -34,8 +34,6 @@ _OF: Final = word_list("of")
 _LAST_OPENING: Final = 2
 """The last place of a noun that the question begins with: "did the import of catalog fail"."""
 _FEW_WORDS: Final = 6
-_LEAST_STEM: Final = 4
-_LONGEST_ENDING: Final = 3
 _KILLED: Final = "137"
 """The exit code of a container that got the signal SIGKILL."""
 _UNCHECKED: Final = frozenset({"permission", "usage", "secret_value", "uses", "resources"})
@@ -59,7 +57,9 @@ def _weighed_cause(asked: Asked, look: FirstLook) -> FirstLook:
     if asks_who(asked.question) and _is_of_kill(asked, look):
         text = f"{look.summary} SIGKILL is what happened; no event or log that was read tells who sent it."
         return replace(open_look, summary=text, severity=look.severity)
-    other = asked_instead(asked, look)
+    told = told_by_lines(asked) if asked.subject.named and not asked.question.complains else ""
+    verbs = [word for word in asked.subject.unknown if f"`{word}`" in told]
+    other = asked_instead(asked, look) or (f"Not known, but {told}." if [*unsaid(look.summary, verbs)] else "")
     if other:
         return replace(open_look, summary=f"{other}{BESIDE}{look.summary}")
     unknown, troubled = asked.subject.unknown, asked.question.asks("trouble")
@@ -87,22 +87,14 @@ def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:
     gone = next((each for each in asked.subject.named if each.match == "gone"), None)
     if gone is not None and asks_logs(asked.question, asked.subject):
         return replace(look, verdict="not_found", summary=f"No pod is named `{gone.name}`.", table=None, lines=())
-    left = (*left, *_unsaid(look, asked.ledger.left("word", "value")))
+    rows = (look.table.header, *look.table.rows) if look.table is not None else ()
+    said = " ".join((look.summary, *rows, *look.lines, *look.evidence, *look.chain, *look.fix))
+    left = (*left, *unsaid(said, asked.ledger.left("word", "value")))
     if not left:
         return look
     parts = ", ".join(f"`{part}`" for part in left)
     text = f"Not answered: {parts} could not be applied, so the answer would be about something else."
     return replace(look, verdict="inconclusive", summary=text, table=None, lines=())
-
-
-def _unsaid(look: FirstLook, words: Iterable[str]) -> Iterator[str]:
-    """Yield the words that no word of the answer begins like: it did not take them into account."""
-    rows = (look.table.header, *look.table.rows) if look.table is not None else ()
-    said = folded(" ".join((look.summary, *rows, *look.lines, *look.evidence, *look.chain, *look.fix)))
-    for word in words:
-        stem = word[: max(_LEAST_STEM, len(word) - _LONGEST_ENDING)]
-        if re.search(rf"(?<![a-z0-9]){re.escape(stem)}", said) is None:
-            yield word
 
 
 def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
