@@ -101,7 +101,9 @@ def _asks_lines(question: Question, subject: Subject) -> bool:
     amounts = any(beginnings(each).search(question.spoken) for each in ("cpu", "memory", "storage words"))
     if question.asks("resources", "usage") and amounts and not question.asks("logs"):
         return False
-    of_lines = any(beginnings(each).search(question.spoken) for each in ("line words", "writing"))
+    names = "|".join(re.escape(each.name) for each in subject.named)
+    told = re.sub(names, " ", question.spoken) if names else question.spoken  # the restarts of `label-printer`
+    of_lines = any(beginnings(each).search(told) for each in ("line words", "writing"))
     quoted = any(not any(folded(text) == each.name for each in subject.named) for text in question.quoted)
     which = _WHICH_POD.search(question.text) and of_lines
     if (

@@ -218,7 +218,7 @@ class Names:
         self, name: str, kind: str = "", namespaces: Sequence[str] = (), *, least: float = _CLOSE
     ) -> tuple[ClusterObject, ...]:
         """Return at most three objects with a similar name, the most similar name first."""
-        kinds = {kind} if kind else set(_ORDER) - {"Pod", "ReplicaSet"}
+        kinds = (kind,) if kind else [each for each in reversed(_ORDER) if each not in ("Pod", "ReplicaSet")]
         known = {each.name: each for one in kinds for each in self.state.of(one) if _within(each, namespaces)}
         close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=least)
         return tuple(known[each] for each in close)

@@ -89,7 +89,7 @@ def runs_named(names: Names, question: Question, spaces: Sequence[str]) -> list[
         for each in range(len(words) - 2)
         if words[each] in _DETERMINERS
     )
-    found = {word: run_named(names, word, "CronJob", spaces) for word in (*nouns, *words[-1:])}
+    found = {word: run_named(names, word, "CronJob", spaces) for word in (*nouns, *words[-1:]) if word not in spaces}
     return [Named(name=word, objects=objects, match="part") for word, objects in found.items() if objects][:1]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.rule_ids import CRASHES
 from holmes.triage.asked_instead import ASKING, asked_instead, is_of_other, unread_fact
 from holmes.triage.complaints import only_complains
+from holmes.triage.facts import NOT_KNOWN
 from holmes.triage.grammar import asks_person, asks_who, order_of
 from holmes.triage.ledger import STRUCTURAL
 from holmes.triage.log_answers import asks_logs
@@ -94,7 +95,8 @@ def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:
         return look
     parts = ", ".join(f"`{part}`" for part in left)
     text = f"Not answered: {parts} could not be applied, so the answer would be about something else."
-    return replace(look, verdict="inconclusive", summary=text, table=None, lines=())
+    heading = "" if asked.question.wants_reason else NOT_KNOWN
+    return replace(look, verdict="inconclusive", summary=text, heading=heading, table=None, lines=())
 
 
 def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
