@@ -80,6 +80,8 @@ class Desk:
             except HolmesError as error:
                 raise with_demo_hint(error) from error
             finally:
+                if not self._opened:
+                    gc.freeze()  # what was imported stays, so that the collector need not look at it
                 gc.enable()
             if self._job.cluster.notice and not self._opened:
                 self.renderer.notice(self._job.cluster.notice)

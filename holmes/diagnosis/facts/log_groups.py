@@ -124,9 +124,7 @@ def story_of(log: str, started: float = 0.0) -> LogStory:
     raw = log.split("\n")
     if raw and not raw[-1]:
         raw.pop()
-    matches = [LOG_TIME.match(line) for line in raw]
-    lines = tuple(line[match.end() :] if match else line for line, match in zip(raw, matches, strict=True))
-    stamps = tuple(match[1] if match else "" for match in matches)
+    lines, stamps = _without_times(raw)
     patterns = tuple(read_patterns("\n".join(lines)).patterns)
     heads = array("L", sorted(number for each in patterns if not each.is_cause for number in each.numbers))
     records = tuple(by_cause(patterns, LogLines(lines=lines, stamps=stamps, heads=heads)))
@@ -141,6 +139,17 @@ def story_of(log: str, started: float = 0.0) -> LogStory:
     usual = {id(change.new): change.usual for change in story.changes}
     groups = [group for each in records if (group := _group(each, usual.get(id(each)), story)) is not None]
     return replace(story, groups=tuple(joined(groups)))
+
+
+def _without_times(lines: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the lines without the times of the kubelet, and these times. No match lives longer than its line."""
+    rest: list[str] = []
+    stamps: list[str] = []
+    for line in lines:
+        found = LOG_TIME.match(line)
+        stamps.append(found[1] if found else "")
+        rest.append(line[found.end() :] if found else line)
+    return tuple(rest), tuple(stamps)
 
 
 _STORIES: Final[WeakKeyDictionary[ClusterState, dict[LogKey, LogStory]]] = WeakKeyDictionary()
