@@ -7,7 +7,7 @@ Names, kinds, states, labels, and words such as "only" and "the … ones" can na
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from holmes.triage.complaints import states_trouble
@@ -31,6 +31,11 @@ _LINKED: Final = frozenset({"follow_up", "trouble", "health", "why"})
 """Concepts of a clause that needs the others: "list those", "how many of them fail"."""
 _NARROWING: Final = frozenset({"excluding", "other", "either", "never"})
 _DENIALS: Final = frozenset({"not", "nicht", "kein", "keine", "no", "pas"})
+_WELL: Final = frozenset({"health", "running", "ready"})
+_STATING: Final = _WELL | {"now", "polite", "follow_up", "other"}
+_ALIKE: Final = 4
+"""The number of letters with which the names of one thing begin."""
+_LAST_NAME: Final = 3
 _STATED: Final = word_list("verbs of state") | word_list("reporting verbs")
 _PURPOSES: Final = word_list("purposes")
 _TICKET: Final = expression(r"\(?(?:ticket |case )?[A-Z]{2,10}-\d{2,7}\)?", re.IGNORECASE)
@@ -72,9 +77,13 @@ def asked_clause(text: str, is_name: Callable[[str], bool]) -> str:
     if known:
         names = " and ".join(name for each in known for name in _names(each, is_name))
         return f"{asked_clause(_text_of(each for each in clauses if each not in known), is_name)} except {names}"
-    for is_left_out in (_is_conceded, _is_placed_aside, _is_aside):
+    judged = [_judged(each, is_name, clauses) for each in clauses]
+    if judged != clauses:
+        clauses, text = judged, _text_of(judged)
+    for is_left_out in (_is_conceded, _is_affirmed, _is_placed_aside, _is_aside):
         asking = [each for each in clauses if not is_left_out(each, is_name, clauses)]
-        whole = is_left_out is _is_conceded or _stands_alone(asking, is_name, linked=is_left_out is _is_aside)
+        linked = is_left_out is _is_aside
+        whole = is_left_out in (_is_conceded, _is_affirmed) or _stands_alone(asking, is_name, linked=linked)
         if 0 < len(asking) < len(clauses) and whole:
             clauses = asking
             text = _text_of(asking)
@@ -153,11 +162,15 @@ def _kinds(clause: _Clause) -> bool:
 
 
 def _names(clause: _Clause, is_name: Callable[[str], bool]) -> tuple[str, ...]:
-    """Return what a clause names of the cluster. In a heading, words of the vocabulary are not names."""
+    """Return what a clause names of the cluster. In a heading, words of the vocabulary are not names.
+
+    The first word of a clause can be ordinary: "orders gets nothing".
+    """
     seen = sightings(clause.words) if clause.place == "heading" else ()
     known = {at for each in seen for at in range(each.first, each.last + 1)}
     words = (word for at, word in enumerate(clause.words) if at not in known)
-    return tuple(word for word in words if not vocabulary().is_ordinary(word) and is_name(word))
+    first = clause.words[0]
+    return tuple(word for word in words if (word == first or not vocabulary().is_ordinary(word)) and is_name(word))
 
 
 def _is_known_beside(clause: _Clause, is_name: Callable[[str], bool], clauses: Sequence[_Clause]) -> bool:
@@ -197,6 +210,43 @@ def _is_conceded(clause: _Clause, is_name: Callable[[str], bool], clauses: Seque
     others = [each for each in clauses if each is not clause and _names(each, is_name)]
     asked = any(opens_question(each.text) or (placed and "?" in each.mark) for each in others)
     return bool(asked and (told or alone))
+
+
+def _is_affirmed(clause: _Clause, is_name: Callable[[str], bool], clauses: Sequence[_Clause]) -> bool:
+    """Return whether a clause tells that a neighbour of the subject is well: "orders gets nothing, rabbit runs".
+
+    Without a name, it tells whom the fault spares: "some get a 502, others are fine".
+    """
+    others = [each for each in clauses if each is not clause]
+    names = _names_well(clause, is_name)
+    if names:
+        own = {name[:_ALIKE] for name in names}  # "no invoices arrive, invoice-writer runs" is about one thing
+        return any(name[:_ALIKE] not in own for each in others for name in _names(each, is_name))
+    told = {each.name for each in sightings(clause.words)}
+    spared = not word_list("the rest").isdisjoint(clause.words[:2])
+    apart = spared and told & _WELL and told <= _STATING and not _names(clause, is_name)
+    return bool(apart) and any(states_trouble(folded(each.text)) for each in others)
+
+
+def _names_well(clause: _Clause, is_name: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return what a clause states to be well: "the invoice pods are fine". "State of web and db" asks."""
+    found, names = sightings(clause.words), _names(clause, is_name)
+    well = [each.first for each in found if each.name in _WELL]
+    asks = "?" in clause.mark or opens_question(clause.text) or states_trouble(folded(clause.text))
+    stated = {each.name for each in found if each.sense != "kind"} <= _STATING
+    before = well and names and clause.words.index(names[0]) < min(_LAST_NAME, well[0])
+    return names if before and stated and not asks else ()
+
+
+def _judged(clause: _Clause, is_name: Callable[[str], bool], clauses: Sequence[_Clause]) -> _Clause:
+    """Return the clause with only its names if the person looked at these: "some get a 502. auth looks ok to me".
+
+    So the person suspects them or not, but does not ask whether they are well.
+    """
+    names = _names_well(clause, is_name)
+    looked = beginnings("having looked").search(folded(clause.text)) is not None
+    others = (folded(each.text) for each in clauses if each is not clause)
+    return replace(clause, text=" ".join(names)) if names and looked and any(map(states_trouble, others)) else clause
 
 
 def _is_aside(clause: _Clause, is_name: Callable[[str], bool], _clauses: Sequence[_Clause]) -> bool:

@@ -130,6 +130,8 @@ def _around(asked: Asked, named: Named, look: FirstLook) -> FirstLook:
         return look
     own = dict.fromkeys(each.namespace for each in named.objects if each.namespace)
     spaces = asked.subject.namespaces or tuple(own)
+    if not spaces:  # logs of the whole cluster have little to do with a Node
+        return look
     logged = logged_in_scope(replace(asked, subject=replace(asked.subject, namespaces=spaces)), by_words=True)
     told = blamed(asked, logged, None) if logged is not None else look
     own_fault = f"No fault of {named.objects[0].ref} itself was found."
@@ -367,10 +369,7 @@ def _noted(asked: Asked, named: Named, candidates: list[_Candidate]) -> tuple[st
 def _of_several(asked: Asked, named: tuple[Named, ...], *, namesakes: bool) -> FirstLook:
     """Answer for each subject with one line, and give the fix of the first one that has a cause."""
     looks = [_of_named(asked, each) for each in named]
-    first = min(
-        looks,
-        key=lambda look: (look.verdict != "cause_found", look.severity == "info", look.verdict != "inconclusive"),
-    )
+    first = min(looks, key=lambda one: (one.verdict != "cause_found", one.severity == "info", one.verdict == "healthy"))
     causes = dict.fromkeys(look.summary for look in looks if look.verdict == "cause_found")
     subject = tuple(name for look in looks for name in look.subject[:1])
     if len(causes) == 1 and all(look.verdict == "cause_found" for look in looks):

@@ -44,6 +44,11 @@ POSSIBLE_PLACE: Final = expression(
     r"|host|fit|accept|hold|run)\b))(?! (?:you|i|we|one|du|ich|man|wir|yo|usted|tu|vous|je|on|nous)\b)(?: [\w-]+)?)"
 )
 """A question for where something can run, not where it runs: "which node could take it"."""
+SAME_CAUSE: Final = expression(
+    r"\b(?:same|common|single|shared|gleichen?|gleicher?|selben?|selber?|d[ie]+selben?|derselben?|gemeinsamen?|misma|mismo|comun|unica"
+    r"|meme|commune?) (?:\w+ ){0,2}?(?:cause|reason|root cause|culprit|ursache|grund|causa|motivo|razon|raison)\b"
+)
+"""A question for whether several subjects fail because of one cause."""
 _NO_LONGER: Final = expression(r"\bn(?:e |')")
 _SURELY: Final = ("which", "welch", "cual", "quel")
 

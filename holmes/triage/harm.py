@@ -93,7 +93,7 @@ def only_observes(
     state: ClusterState, question: Question, incident: Incident, subjects: Sequence[ClusterObject]
 ) -> bool:
     """Return whether what is missing only receives the traces, metrics or reports of subjects that work without it."""
-    asked = question.symptoms.isdisjoint(_OF_BEHAVIOUR) and not word_list("telemetry").isdisjoint(question.words)
+    asked = question.symptoms.isdisjoint(_OF_BEHAVIOUR) and _is_about_telemetry(question)
     if asked or not all(map(is_ready, subjects)):
         return False
     proofs = (each.object for finding in incident.findings for each in finding.evidence)
@@ -101,6 +101,13 @@ def only_observes(
     own = {workload.ref for each in subjects for workload in _users(state, each)}
     uses = [each for ref in servers for each in edges(state).get(ref, ()) if each.consumer.ref in own]
     return bool(uses) and all(_is_of_tracer(state, each) for each in uses)
+
+
+def _is_about_telemetry(question: Question) -> bool:
+    """Return whether a question is about traces or metrics. "payments fails, its log is full of otel lines" is not."""
+    places = [at for at, word in enumerate(question.words) if word in word_list("telemetry")]
+    asking = [each.first for each in question.found]
+    return any(at in question.clause(0) or any(one in question.clause(at) for one in asking) for at in places)
 
 
 def _users(state: ClusterState, each: ClusterObject) -> Iterable[ClusterObject]:

@@ -69,14 +69,15 @@ def _score(asked: Asked, cause: LogCause) -> int:
     statuses = set(_STATUS.findall(asked.question.text))
     answered = {status for each in cause.troubles for status in _STATUS.findall(each.group.record)}
     named = {ref for each in asked.subject.objects for ref in identity(asked.state, each)}
-    return (
+    fits = (
         _BY_NAME * len(words & names)
         + _BY_TROUBLE * len(words & (told - names))
         + _BY_LOG * len(words & (logged - told - names))
         + _BY_STATUS * len(statuses & answered)
-        + _BY_TIME * _began_then(asked, cause)
         + _BY_SUBJECT * bool(named & _uses(asked, cause))
     )
+    # Other trouble can begin at the same time: the time alone does not tell whether it is what was asked about.
+    return fits + _BY_TIME * _began_then(asked, cause) if fits or not words else 0
 
 
 def words_asked(asked: Asked) -> Iterator[str]:

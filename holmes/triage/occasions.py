@@ -26,12 +26,16 @@ def _is_deadline(period: Period, words: tuple[str, ...], found: tuple[Sighting, 
 
 
 def _is_of_occasion(period: Period, words: tuple[str, ...]) -> bool:
-    """Return whether a day is that of a report or a meeting: "for Monday's report", "por el informe del lunes"."""
+    """Return whether a day is that of a report or a meeting: "for Monday's report", "por el informe del lunes".
+
+    A time from one hour to another is none: "the log of report between 4:20 and 4:29".
+    """
     said = words_of(period.text)
     at = next((at for at in range(len(words)) if said and words[at : at + len(said)] == said), -1)
     before = [word for word in words[max(0, at - 3) : at] if word not in word_list("of") | word_list("determiners")]
     beside = {*before[-1:], *words[at + len(said) : at + len(said) + 1]}
-    return at >= 0 and period.reach == "during" and not word_list("occasions").isdisjoint(beside)
+    spans = None not in (period.first, period.last) and period.first != period.last
+    return at >= 0 and period.reach == "during" and not spans and not word_list("occasions").isdisjoint(beside)
 
 
 def _is_now(period: Period, words: tuple[str, ...], found: tuple[Sighting, ...]) -> bool:

@@ -11,6 +11,7 @@ from holmes.diagnosis.facts.status import status_of
 from holmes.kubernetes.fields import duration, integer, moment, text, written
 from holmes.previews.severity import WARNING, severity_of
 from holmes.triage.asked import look_about
+from holmes.triage.sentences import opens_question
 from holmes.triage.states import is_ready, restarts
 from holmes.triage.vocabulary import word_list
 
@@ -80,7 +81,8 @@ def _says_over(question: Question) -> bool:
     well = [each for each in question.found if each.name in ("health", "ready", "running")]
     words = [each.first for each in well] + [at for at, word in enumerate(question.words) if word in word_list("calm")]
     bad = [each.first for each in question.found if each.name in ("why", "trouble", "negation")]
-    spans = (question.clause(mark) for mark in marks)
+    spans = [question.clause(mark) for mark in marks]
+    spans = [each for each in spans if not opens_question(" ".join(question.words[each.start : each.stop]))]
     return any(any(at in span for at in words) and not any(at in span for at in bad) for span in spans)
 
 

@@ -44,10 +44,13 @@ _UNREAD: Final = expression(
 _HALF_READ: Final = expression(
     r"\b(?:between|zwischen|entre) \d{1,2} (?:and|und|y|et) \d{1,2} "
     r"(?:this|last|tonight|in the|o'clock|uhr|heute|diese)\b"
-    r"|\b(?:quarter|half) (?:past|to) (?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b"
+    r"|\b(?:quarter|half) (?:past|to) \d{1,2}\b"
     r"|\b(?:evening|week) before last\b|\bvorletzte[rn]? woche\b"
 )
 """Times of which only a part can be read."""
+_HALF_RANGE: Final = expression(
+    r"\b(?:between|zwischen|entre)\b[^.?!]{1,40}?\b(?:and|und|y|et)\b (?:the |las |los )?\d{1,2}:\d\d"
+)
 _BETWEEN: Final = expression(
     r"\b(?:between|from|zwischen|von|vom|ab|entre|desde|del?|du|des|since|seit|depuis)\s+"
     r"(?:the |dem |el |la |las |le |les |l')*$"
@@ -213,5 +216,7 @@ def unread_time(text: str) -> str:
     zone = unknown_zone(text)
     if zone:
         return zone
-    match = _HALF_READ.search(text) or (_UNREAD.search(text) if period_of(text) is None else None)
+    period = period_of(text)
+    left = _UNREAD if period is None else _HALF_RANGE
+    match = _HALF_READ.search(text) or (left.search(text) if period is None or period.last is None else None)
     return match[0] if match is not None else ""

@@ -106,7 +106,7 @@ _WHOLE_DAYS: Final[tuple[tuple[str, Point], ...]] = (
     (r"(?:the )?night before last(?: night)?|vorletzte nacht|anteanoche|avant-derniere nuit",
      Point(day=days_back(2), clock=(18, 32))),
     (_LAST_NIGHT, Point(day=days_back(1), clock=(18, 32))),
-    (r"tonight|this night|heute nacht|esta noche|cette nuit|over ?night",
+    (r"tonight|this night|heute? nacht|esta noche|cette nuit|over ?night",
      Point(day=Day(begins=_night), clock=(18, 32))),
     (r"this (?:after)?noon|heute (?:nach)?mittag|esta tarde|cet apres-midi", Point(day=days_back(0), clock=(12, 18))),
     (rf"{_EARLY}|esta madrugada|heute in der fruhe|in den fruhen morgenstunden|early this morning|au petit matin",

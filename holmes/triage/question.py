@@ -19,6 +19,7 @@ from holmes.triage.occasions import is_occasion
 from holmes.triage.pasted_texts import asked_text
 from holmes.triage.periods import period_of
 from holmes.triage.points import length_expression, seconds_of
+from holmes.triage.spoken_times import with_written_times
 from holmes.triage.tags import without_tag
 from holmes.triage.told_values import PREFIXED, node_ports, versions_in
 from holmes.triage.vocabulary import folded, language_of, sightings, symptoms_in, vocabulary, words_of
@@ -229,7 +230,7 @@ def _plain_text(shown: str) -> tuple[str, bool]:
 
 def parse_question(text: str) -> Question:
     text = _LIST_MARK.sub(" ", text)
-    shown = asked_text(text)
+    shown = with_written_times(asked_text(text))
     shown = shown if _WHY.search(shown) else _ERROR_TEXT.sub(r"`\g<0>`", shown)
     lowered, includes = _plain_text(shown)
     plain = _URL.sub(" ", lowered)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.rule_ids import CRASHES
 from holmes.triage.asked_instead import ASKING, asked_instead, is_of_other, unread_fact
+from holmes.triage.comparisons import SAME_CAUSE
 from holmes.triage.complaints import only_complains
 from holmes.triage.facts import NOT_KNOWN
 from holmes.triage.grammar import asks_person, asks_who, order_of
@@ -15,7 +16,7 @@ from holmes.triage.ledger import STRUCTURAL
 from holmes.triage.log_answers import asks_logs
 from holmes.triage.log_errors import against_health, told_by_lines
 from holmes.triage.not_read import not_read
-from holmes.triage.past import NOW_SECONDS
+from holmes.triage.past import NOW_SECONDS, is_past
 from holmes.triage.sentences import BESIDE
 from holmes.triage.unsaid import unsaid
 from holmes.triage.vocabulary import word_list
@@ -70,10 +71,20 @@ def _weighed_cause(asked: Asked, look: FirstLook) -> FirstLook:
         return replace(
             open_look, severity=look.severity, summary=f"{text}{BESIDE}{look.summary}", evidence=(), since=""
         )
+    if asked.subject.named and SAME_CAUSE.search(asked.question.text):
+        return _of_same_cause(asked, look, open_look)
     if is_of_other(asked, look):
         own = look.chain[0] if look.chain else asked.subject.place
         return replace(open_look, verdict="healthy", summary=f"No fault of {own} itself was found. {look.summary}")
     return look
+
+
+def _of_same_cause(asked: Asked, look: FirstLook, open_look: FirstLook) -> FirstLook:
+    """Return the causes with whether they are one, or an inconclusive look if only one subject was understood."""
+    if len(asked.subject.named) < 2:
+        text = f"Not answered: only {', '.join(look.subject)} was understood, so no causes could be compared."
+        return replace(open_look, summary=f"{text}{BESIDE}{look.summary}")
+    return replace(look, notes=(*look.notes, "No common cause was found.")) if look.lines else look
 
 
 def _is_of_kill(asked: Asked, look: FirstLook) -> bool:
@@ -126,7 +137,7 @@ def _has_name(named: Named) -> bool:
 def _doubt(asked: Asked) -> str:
     """Return why the absence of a fault does not answer the question, or an empty string."""
     question = asked.question
-    past = question.period is not None and not question.asks("now")
+    past = question.period is not None and (not question.asks("now") or is_past(asked))
     if (
         past
         and question.period is not None

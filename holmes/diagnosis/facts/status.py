@@ -23,7 +23,9 @@ def status_of(each: ClusterObject) -> str:
     if each.kind == "Pod":
         return _status_of_pod(each)
     if each.kind in {"Deployment", "ReplicaSet", "StatefulSet"}:
-        return f"{integer(status, 'readyReplicas')}/{each.integer('spec', 'replicas')} ready"
+        count = each.integer("spec", "replicas")
+        stopped = ", scaled to zero" if not count and each.kind != "ReplicaSet" else ""
+        return f"{integer(status, 'readyReplicas')}/{count} ready{stopped}"
     if each.kind == "Node":
         cordoned = ", cordoned" if each.boolean("spec", "unschedulable") else ""
         return f"{'Ready' if text(each.condition('Ready'), 'status') == 'True' else 'not ready'}{cordoned}"

@@ -1,7 +1,8 @@
 """Judges answers against the expectations of their cases, and adds up scores.
 
-The worst outcome is a false answer: it claims something that is not true of the cluster. An answer that is only wrong
-or incomplete is not false.
+The worst outcome is a false answer: it looks right, but it names a wrong cause, or answers with a fact or with health
+that was not expected, or only in part. An answer that leaves the question open is not false, nor is a right cause with
+missing details.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ MOST_LINES: Final = 20
 MOST_ROWS: Final = 15
 _OPEN: Final = ("Not answered", "Not known", "Cannot ")
 """The beginnings of summaries that leave the question open."""
+_CONFIDENT: Final = ("answered", "healthy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ def judge(answer: Answer) -> Judgement:
     return Judgement(
         answer=answer,
         verdict_right=look.verdict in expected.verdicts,
-        false=_is_false(look, expected),
+        false=_is_false(look, expected) or _misleads(answer, look),
         faults=(*_wrong_claims(look, expected), *_wrong_words(answer.text, expected), *_too_long(answer.text, look)),
     )
 
@@ -77,6 +79,13 @@ def _is_false(look: FirstLook, expected: Expected) -> bool:
     if look.verdict == "healthy":
         return accepted == {"cause_found"}
     return look.verdict == "not_found" and accepted <= {"cause_found", "healthy", "answered"}
+
+
+def _misleads(answer: Answer, look: FirstLook) -> bool:
+    """Return whether a confident answer is not the expected one."""
+    expected = answer.case.expected
+    unexpected = look.verdict not in expected.verdicts or any(_wrong_words(answer.text, expected))
+    return look.verdict in _CONFIDENT and unexpected
 
 
 def _is_wrong_culprit(look: FirstLook, expected: Expected) -> bool:
