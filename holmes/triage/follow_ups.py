@@ -22,7 +22,7 @@ from holmes.triage.search import find_subject
 from holmes.triage.spelling import spelled, with_nouns_apart, with_whole_names
 from holmes.triage.subjects import Named
 from holmes.triage.suspicions import asks_for_things
-from holmes.triage.vocabulary import folded, symptoms_in, vocabulary, word_list
+from holmes.triage.vocabulary import folded, symptoms_in, vocabulary, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ _SEARCH_LOGS: Final = expression(
 )
 """An order, and not a program whose name is `search`."""
 _RESTARTED: Final = expression(r"\b(?:re-?start|crash|neu ?(?:ge)?start|absturz|absturze|reinici|redemarr)")
+_PLAIN: Final = frozenset({
+    "est-ce", "que", "d", "l", "log", "logs", "logging", "logged", "loggt", "throw", "throws", "wirft", "registra",
+    "why", "warum", "pourquoi", "por",
+})  # fmt: skip
+"""Words that do not narrow which errors a question is about."""
 _SORTS_OF_LINES: Final = (("err", "error"), ("fehler", "error"), ("warn", "warning"), ("exception", "exception"))
 """The nouns that count lines, by the beginnings of their words in questions."""
 _TOKEN: Final = expression(r"[\w./:@-]*[\w@]")
@@ -133,6 +138,10 @@ def _counted(before: str, question: Question, state: ClusterState, namespace: st
     if noun is None:
         ends = "restarting" in earlier.states or _RESTARTED.search(earlier.spoken) is not None
         return f"how often did {where} restart?" if ends else ""
+    said = {*words_of(subject.without_names(earlier.spoken))} - {*words_of(when)}
+    said = {word for word in said if not word.startswith(noun[0])}
+    if not said <= _PLAIN | vocabulary().stop or earlier.quoted or any(map(str.isdigit, said)) or earlier.symptoms:
+        return ""  # "connection errors", "errors with status 502"
     sort = next((told for start, told in _SORTS_OF_LINES if noun[0].startswith(start)), "")
     return f"how many {sort} lines are in the log of {where}?" if sort else ""
 

@@ -221,7 +221,8 @@ def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
             0 if told_apart or each.key.lower() in _CLOCKS else 2 * len(parts & words) + _cognates(parts - words, words)
         )
         measured = (timed is not None and each.is_time) or (sized is not None and each.key.endswith("bytes"))
-        place = min((question.text.find(part) for part in parts & words), default=0)  # "temperature of the decks"
+        places = (question.text.find(part) for part in parts & words)  # "temperature of the decks"
+        place = min((at for at in places if at >= 0), default=len(question.text))
         return (matched + int(measured), -place, len(each.values), -len(each.key))
 
     if spelled and not named and not any(_TIMED_KEY.search(each) for each in spelled):

@@ -80,8 +80,8 @@ def made_size(asked: Asked) -> FirstLook:
         line = shortened(masked(found[0].text), _SHOWN_CHARACTERS)
         when = f" at {written(found[0].at)}" if found[0].at else ""
         return fact(asked, f"The last completed run, {job.ref}, logged a size{when}: {line}")
-    lines = f"{len(found)} log lines" if found else "no log line"
-    told = f"Not known: {lines} of the last completed run, {job.ref}, tell{'s' * (not found)} of a size."
+    told = "logged several sizes" if found else "logged no size that is known to be that of its result"
+    told = f"Not known: the last completed run, {job.ref}, {told}."
     return fact(asked, told, None, "inconclusive")
 
 
