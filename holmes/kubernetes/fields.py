@@ -109,6 +109,17 @@ def duration(seconds: float) -> str:
     return f"{whole}s"
 
 
+def exact_duration(seconds: float) -> str:
+    """Format a duration with each of its units, because the length of a run is compared: `93s`, `3m12s`, `2h5m`."""
+    left, told = max(0, round(seconds)), ""
+    if left < 120:
+        return f"{left}s"
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")):
+        number, left = divmod(left, size)
+        told += f"{number}{unit}" if number else ""
+    return told
+
+
 def matches_map(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     """Return whether a Service selector matches. An empty selector matches nothing."""
     return bool(selector) and all(labels.get(key) == value for key, value in selector.items())

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 _MOST_TOLD: Final = 4
+_SENDS: Final = expression(
+    r"\bwhere (?:does|do|did) .{1,60}? (?P<verb>send|write|ship|push|export|report|store|save|publish)\b"
+)
+"""Where a program has its results goes to another program, and not to a node."""
 _SPREAD: Final = expression(
     r"\b(?:every|each|all|same|different|more than one|several|both|jede[mnr]|allen|demselben|mehr als einem|cada"
     r"|todos los|mismo|chaque|tous les|meme|plus d'un) (?:single )?(?:nodes?|knoten|nodos?|noeuds?)\b"
@@ -130,9 +134,10 @@ def asks_spread(question: Question, subject: Subject) -> bool:
 
 def placement(asked: Asked) -> FirstLook:
     """List the nodes on which the pods of the subject run."""
-    possible = POSSIBLE_PLACE.search(asked.question.text)
-    if possible is not None:
-        return not_answered(asked, (possible["may"],), what="place")
+    possible, sends = POSSIBLE_PLACE.search(asked.question.text), _SENDS.search(asked.question.text)
+    if possible is not None or sends is not None:
+        other = possible["may"] if possible is not None else sends["verb"] if sends is not None else ""
+        return not_answered(asked, (other,), what="place")
     found = _pods_or_workloads(asked)
     pods = dict.fromkeys(pod for each in found for pod in asked.state.pods_of(each))
     if not pods and asked.subject.named:

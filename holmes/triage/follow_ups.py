@@ -14,6 +14,7 @@ from holmes.triage.complaints import misses_something
 from holmes.triage.connections import connections, identity
 from holmes.triage.custom_subjects import with_known_kinds
 from holmes.triage.grammar import asks_number, is_judged, names_things, owns
+from holmes.triage.log_errors import ERROR_NOUN
 from holmes.triage.names import names_of
 from holmes.triage.owners import with_names_of_nouns
 from holmes.triage.question import Question, parse_question
@@ -21,7 +22,7 @@ from holmes.triage.search import find_subject
 from holmes.triage.spelling import spelled, with_nouns_apart, with_whole_names
 from holmes.triage.subjects import Named
 from holmes.triage.suspicions import asks_for_things
-from holmes.triage.vocabulary import folded, symptoms_in, vocabulary, word_list
+from holmes.triage.vocabulary import folded, symptoms_in, vocabulary, word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -38,6 +39,22 @@ _APPENDED: Final = expression(
     r"|y compris)\b.{2,80})"
 )
 """A part that only changes what the question before counts: "and without the completed ones"."""
+_HOW_OFTEN: Final = expression(
+    r"\W*(?:(?:and|but|und|y|et) )?(?:how often|how many (?:times|of them|of those)|wie oft|wie viele davon"
+    r"|cuantas veces|combien de fois)\W*"
+)
+_SEARCH_LOGS: Final = expression(
+    r"(?i)^\W*(?:please |bitte )?search (?=(?:(?:through|in|all|the|every|of) ){0,3}logs? for\b)"
+)
+"""An order, and not a program whose name is `search`."""
+_RESTARTED: Final = expression(r"\b(?:re-?start|crash|neu ?(?:ge)?start|absturz|absturze|reinici|redemarr)")
+_PLAIN: Final = frozenset({
+    "est-ce", "que", "d", "l", "log", "logs", "logging", "logged", "loggt", "throw", "throws", "wirft", "registra",
+    "why", "warum", "pourquoi", "por",
+})  # fmt: skip
+"""Words that do not narrow which errors a question is about."""
+_SORTS_OF_LINES: Final = (("err", "error"), ("fehler", "error"), ("warn", "warning"), ("exception", "exception"))
+"""The nouns that count lines, by the beginnings of their words in questions."""
 _TOKEN: Final = expression(r"[\w./:@-]*[\w@]")
 _CONTINUING: Final = word_list("continuing")
 _LISTED: Final = word_list("listed before")
@@ -54,6 +71,7 @@ def parsed(text: str, state: ClusterState) -> Question:
         if spaces
         else text
     )
+    text = _SEARCH_LOGS.sub("grep ", text)
     whole = with_whole_names(with_nouns_apart(text, names_of(state)), names_of(state))
     written = with_known_kinds(parse_question(whole), state)
     question = with_known_kinds(spelled(written, names_of(state), whole), state)
@@ -90,6 +108,8 @@ def _joined(before: str, text: str, state: ClusterState, namespace: str) -> str:
         return f"{before.rstrip(' ?!.')} {appended['part']}"
     if not _LISTED.isdisjoint(question.words) and narrows and parsed(before, state).asks("list"):
         return f"{before.rstrip(' ?!.')} {text}"
+    if _HOW_OFTEN.fullmatch(_without_period(question)):
+        return _counted(before, question, state, namespace) or text
     question, subject = find_subject(question, names_of(state), "")
     if not _continues(question, subject):
         return text
@@ -99,6 +119,31 @@ def _joined(before: str, text: str, state: ClusterState, namespace: str) -> str:
     whole = _TOKEN.sub(lambda match: names.get(folded(match[0]), match[0]), before)
     added = [each for each in (*subject.namespaces, *(one.name for one in subject.named)) if each not in names.values()]
     return f"{whole.rstrip(' ?!.')} in {' '.join(added)}?" if added and not spaces else whole
+
+
+def _without_period(question: Question) -> str:
+    return question.text.replace(question.period.text, "") if question.period is not None else question.text
+
+
+def _counted(before: str, question: Question, state: ClusterState, namespace: str) -> str:
+    """Return the whole question of "how often?": it counts the errors or the restarts of the question before."""
+    earlier, subject = find_subject(parsed(before, state), names_of(state), namespace)
+    noun = ERROR_NOUN.search(subject.without_names(earlier.spoken))
+    period = earlier.period if question.period is None else question.period
+    when = f" {period.text}" if period is not None else ""
+    if len(subject.named) != 1 or earlier.kinds:
+        return ""
+    name = subject.named[0].objects[0].ref
+    where = f"{name.kind} {name.name}{f' in namespace {name.namespace}' if name.namespace else ''}{when}"
+    if noun is None:
+        ends = "restarting" in earlier.states or _RESTARTED.search(earlier.spoken) is not None
+        return f"how often did {where} restart?" if ends else ""
+    said = {*words_of(subject.without_names(earlier.spoken))} - {*words_of(when)}
+    said = {word for word in said if not word.startswith(noun[0])}
+    if not said <= _PLAIN | vocabulary().stop or earlier.quoted or any(map(str.isdigit, said)) or earlier.symptoms:
+        return ""  # "connection errors", "errors with status 502"
+    sort = next((told for start, told in _SORTS_OF_LINES if noun[0].startswith(start)), "")
+    return f"how many {sort} lines are in the log of {where}?" if sort else ""
 
 
 def _continues(question: Question, subject: Subject) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.vocabulary import sightings, symptoms_in, vocabulary, word_list
+from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -248,6 +248,17 @@ _UNCOUNTED: Final = word_list("everyday things") | {
     "users", "customers", "people", "clients", "guests", "visitors", "kunden", "nutzer", "usuarios", "clientes",
     "utilisateurs",
 }  # fmt: skip
+
+
+_GERMAN_NOUN: Final = expression(r"\b[Ww]ie ?viele (?P<noun>[A-ZÄÖÜ][a-zäöüß]+)\b")
+
+
+def german_noun(question: Question) -> str:
+    """Return the noun after "wie viele", which a capital letter tells, if it has no meaning in a cluster: "Pässe"."""
+    match = _GERMAN_NOUN.search(question.written)
+    noun = folded(match["noun"]) if match is not None else ""
+    known = noun not in question.words or sightings((noun,))
+    return match["noun"] if match is not None and not known else ""
 
 
 def counted_noun(question: Question) -> str:

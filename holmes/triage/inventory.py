@@ -22,7 +22,7 @@ from holmes.triage.comparisons import POSSIBLE_PLACE, chosen_by
 from holmes.triage.container_numbers import containers_in_state
 from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
-from holmes.triage.grammar import counted_noun
+from holmes.triage.grammar import counted_noun, german_noun
 from holmes.triage.markdown import counted, some_of
 from holmes.triage.pods_asked import container_named, filtered, pods_named, runs_nothing, take_exclusions, with_label
 from holmes.triage.rankings import ranked, ranking_of, take_order
@@ -58,8 +58,10 @@ _SAME: Final = {
 }
 _LEAST_OWNERS: Final = 2
 _GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
+_DONE: Final = expression(r"\bhow many (?P<noun>objects|items|things) (?:did|has|have|had|were|was)\b")
+_OFTEN: Final = expression(r"\b(?:how often|how many times|wie oft|cuantas veces|combien de fois)\b")
 _RESTARTS: Final = expression(
-    r"\bhow often\b|\bhow many times\b|\bwie oft\b|\bcuantas veces\b|\bcombien de fois\b"
+    rf"{_OFTEN.pattern}"
     r"|(?P<noun>\b(?:number|count|total|sum|how many|wie viele|anzahl|zahl|summe|cuantos|numero|suma|combien|nombre"
     r"|somme) (?:of |de |d'|der |von |des |all |aller |los |les )*(?:container |pod )?"
     r"(?:restart|neustart|reinicio|redemarrage)"
@@ -110,9 +112,14 @@ def number_or_list(asked: Asked) -> FirstLook:
         return containers_in_state(asked)
     if _counts_restarts(asked):
         return restarts_of(asked)
+    done = _DONE.search(asked.question.text) if asked.subject.named else None
+    often = (_OFTEN.search(asked.question.text) or done) if asked.question.asks("count") else None
+    if often is not None:  # what a program did, and how many times
+        return not_answered(asked, (often[0],), to="objects")
     # "How many users were affected" asks neither for objects nor for incidents, "how many tyres" for no tyre shop.
     noun = counted_noun(asked.question) if not asked.question.kinds else ""
     noun = noun if all(each.name == noun and each.match != "exact" for each in asked.subject.named) else ""
+    noun = noun or (german_noun(asked.question) if asked.subject.named and not asked.question.kinds else "")
     if noun and not asked.question.found_word and not asked.subject.values:
         return fact(asked, f"Not answered: the objects of a cluster do not tell how many {noun}.", None, "inconclusive")
     counts_incidents = asked.question.asks("count", "list") and asked.question.asks("trouble")

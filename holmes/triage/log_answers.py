@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.scan import ANSWER_LOGS
 from holmes.kubernetes.fields import children, text, written
 from holmes.triage.causes import look_for_cause
-from holmes.triage.facts import MOST_ROWS, fact, place_of, table_of
+from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.grammar import unknown_parts
 from holmes.triage.log_amounts import REQUESTS, amount_left
 from holmes.triage.log_bounds import bounds_left, bounds_of_lines
 from holmes.triage.log_certainty import doubt_of_none
 from holmes.triage.log_counts import methods_of_lines, number_of_verb, requests_of_lines, unclear_key, verb_left
-from holmes.triage.log_errors import FIRST_FAILURE, asks_error_lines
+from holmes.triage.log_errors import MOST_ERRORS, ORDINAL_LINE, asks_error_lines
 from holmes.triage.log_lines import filters_of_lines, lines_of, reads_whole, span_of
+from holmes.triage.log_order import FEW, asks_one, some_of_order, successes, wants_first, wants_success
 from holmes.triage.log_texts import counts_symptom, counts_unknown, filters_of_texts, foreign_noun, of_which, words_left
 from holmes.triage.log_values import (
     STATISTICS,
@@ -34,7 +35,6 @@ from holmes.triage.log_values import (
 )
 from holmes.triage.markdown import counted
 from holmes.triage.periods import unread_time
-from holmes.triage.points import number_of
 from holmes.triage.unsaid import of_these_lines
 from holmes.triage.vocabulary import beginnings, folded, word_list
 from holmes.values.durations import UNIT_SECONDS
@@ -54,26 +54,12 @@ if TYPE_CHECKING:
 
 _SHOWN_CHARACTERS: Final = 240
 _KEYS: Final = 10
-_FEW: Final = expression(
-    r"\b(?P<first>first|erste[nrs]?|primer[oa]?s?|premier(?:e|s|es)?)\b"
-    r"|\b(?:last|latest|newest|letzte[nr]?|ultim[oa]s?|dernier(?:e|s|es)?)\b"
-)
-_NUMBER: Final = expression(
-    r"\b(?:first|last|latest|ersten|letzten|primer[oa]s|ultim[oa]s|premiere?s|derniere?s) (\d{1,3}"
-    r"|two|three|four|five|ten|zwei|drei|vier|funf|zehn|dos|tres|cuatro|cinco|diez|deux|trois|quatre|cinq|dix)\b"
-    r"(?! ?(?:s|m|h|d|min|sec|hour|day|stund|tag|hora|dia|heure|jour)\w*)"
-    r"|\b(?:les|los|las) (\d{1,3}) (?:dernier|premier|ultim|primer)"
-)
 _PER: Final = expression(
     r"\b(?:per|by|pro|je|por|par|(?:for |in |on )?(?:each|every|jede[rn]?|cada|chaque)) (?:each |every |cada |chaque )?"
     r"(?P<what>minute|minuto|hour|stunde|hora|heure|day|tag|dia|jour|pod|container|contenedor|level|nivel|niveau|stufe|severity|status|code)s?\b"
 )
 _LEVEL_WORDS: Final = ("level", "nivel", "niveau", "stufe", "severity")
 _SHOWN: Final = word_list("showing")
-_ONE: Final = expression(
-    r"\b(?:first|last|latest|newest|erste[nr]?|letzte[nr]?|primera?|ultim[oa]|premiere?|derniere?) (?:log )?"
-    r"(?:line|error|warning|entry|zeile|fehler|warnung|linea|error|ligne|erreur)\b"
-)
 _WHICH_POD: Final = expression(r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b")
 _OCCURS: Final = expression(
     r"\b[45](?:\d\d|xx)s?\b|\b(?:how many (?:errors|exceptions)|wie viele fehler|cuantos errores|combien d.?erreurs)\b"
@@ -115,11 +101,11 @@ def _asks_lines(question: Question, subject: Subject) -> bool:
         return True
     if subject.named and question.asks("trouble") and (_names_container(question, subject) or _shows(question)):
         return True
-    one = _ONE.search(question.text) or beginnings("line words").search(question.spoken)
+    one = (asks_one(question) and not wants_success(question)) or beginnings("line words").search(question.spoken)
     if subject.named and one and not question.asks("why", "health"):
         return True
-    if question.asks("logs") or (subject.named and _FEW.search(question.text) and of_lines):
-        return bool(counts or _FEW.search(question.text)) or not question.asks("health", "trouble")
+    if question.asks("logs") or (subject.named and FEW.search(question.text) and of_lines):
+        return bool(counts or FEW.search(question.text)) or not question.asks("health", "trouble")
     kinds = set(subject.kinds) - ({"Pod"} if per else set())
     counted = not REQUESTS.isdisjoint(question.words) or _OCCURS.search(question.text)
     runs = any(each.kind in (*WORKLOAD_KINDS, "Pod") for each in subject.objects)
@@ -155,7 +141,11 @@ def _unread(asked: Asked, found: Sequence[LogLine], shown: Sequence[LogLine], fi
     left = (*said, *measures_left(asked.question, asked.subject, len({each.pod for each in shown})))
     if left:
         return f"`{left[0]}` could not be applied to log lines."
+    if MOST_ERRORS.search(asked.question.text) and len({each.pod for each in found}) == 1:
+        return f"only the log of {found[0].pod} was read."
     gap = amount_left(asked, shown) or _unread_words(asked, found, shown, filters)
+    if not (gap or shown) and wants_success(asked.question):
+        return f"no log line {place_of(asked)} tells of such a success."
     return gap or ("" if shown else doubt_of_none(asked, found, filters))
 
 
@@ -193,7 +183,7 @@ def _shows(question: Question) -> bool:
 def _wants_lines(asked: Asked) -> bool:
     """Return whether a question wants lines or their number, even if they tell of trouble."""
     question = asked.question
-    said = any(each.search(question.text) for each in (_PER, _FEW, _WHICH_POD))
+    said = any(each.search(question.text) for each in (_PER, FEW, _WHICH_POD))
     lists = said or not _SHOWN.isdisjoint(question.words)
     counts = lists or question.asks("count", "when") or searches_lines(question)
     return counts or asks_error_lines(question, asked.subject)
@@ -201,19 +191,17 @@ def _wants_lines(asked: Asked) -> bool:
 
 def log_answer(asked: Asked) -> FirstLook:
     """Answer a question about log lines: a statistic, a number of lines, or the lines."""
+    asked = _where_told(asked)
     found = lines_of(asked)
     if not found:
         return _nothing(asked)
-    filters = (*filters_of_lines(asked, found), *methods_of_lines(asked), *filters_of_texts(asked, found))
-    filters = (*(filters or requests_of_lines(asked, found)), *bounds_of_lines(asked, found))
-    shown = [line for line in found if all(one.holds(line) for one in filters)]
+    filters, shown = _filtered(asked, found)
     gap = _unread(asked, found, shown, filters)
     if gap:
         return fact(asked, f"Not answered: {gap}", None, "inconclusive")
     statistic = statistic_of(asked.question, asked.subject)
     if statistic is not None:
         return _statistic(asked, shown, statistic, "".join(f" {one.told}" for one in filters))
-    said = asked.question.text
     counts = _wants_lines(asked)
     troubled = (asked.question.asks("trouble") and not _names_container(asked.question, asked.subject)) or beginnings(
         "exceptions"
@@ -238,16 +226,36 @@ def log_answer(asked: Asked) -> FirstLook:
     every = of_which(asked, found) if share is not None else found
     of_all = f" ({len(shown) / max(1, len(every)):.1%} of {len(every):,})" if share is not None else ""
     summary = f"{counted(len(shown), 'log line')}{of_all}{told} {place_of(asked)}{span}."
-    if shown and (_ONE.search(said) or FIRST_FAILURE.search(said)):
-        one = _some(asked, shown)[0]
-        few = _FEW.search(said)
-        which = "first" if few is not None and few["first"] else "last"
+    if shown and asks_one(asked.question):
+        one = some_of_order(asked, shown)[0]
+        which = "first" if wants_first(asked.question) else "last"
         where = f"{one.pod}{f' at {written(one.at)}' if one.at else ''}"
         line = shortened(masked(one.text), _SHOWN_CHARACTERS)
         summary = f"The {which} of {counted(len(shown), 'log line')}{told}, {where}: {line}"
     noun = foreign_noun(asked, found) if asked.question.asks("count") and not filters else ""
     more = f" No line contains `{noun}`, so all lines are counted." if noun else ""
     return _table(asked, shown, summary + more, filters)
+
+
+def _filtered(asked: Asked, found: Sequence[LogLine]) -> tuple[tuple[LineFilter, ...], list[LogLine]]:
+    """Return the conditions of the question, and the lines for which they hold."""
+    filters = (*filters_of_lines(asked, found), *methods_of_lines(asked), *filters_of_texts(asked, found))
+    filters = (*(filters or requests_of_lines(asked, found)), *bounds_of_lines(asked, found))
+    shown = [line for line in found if all(one.holds(line) for one in filters)]
+    return filters, successes(asked.question, shown) if wants_success(asked.question) else shown
+
+
+def _where_told(asked: Asked) -> Asked:
+    """Return the question about the lines with a name, if no workload has just this name: "first 503 for invoices"."""
+    loose = tuple(each.name for each in asked.subject.named if each.match != "exact")
+    if not loose or len(loose) < len(asked.subject.named) or not ORDINAL_LINE.search(asked.question.text):
+        return asked
+    subject = replace(asked.subject, named=(), unknown=(*asked.subject.unknown, *loose))
+    other = replace(asked, subject=subject, ledger=asked.ledger.copy())
+    _, shown = _filtered(asked, lines_of(asked))
+    filters, elsewhere = _filtered(other, lines_of(other))
+    told = all(any(f"`{name}`" in one.told for one in filters) for name in loose)
+    return other if elsewhere and told and not shown else asked
 
 
 def _things(asked: Asked, shown: Sequence[LogLine]) -> tuple[float, str] | None:
@@ -290,25 +298,16 @@ def _table(asked: Asked, shown: Sequence[LogLine], summary: str, filters: Sequen
     lines = tuple(f"{pod}: {number}" for pod, number in pods.most_common()) if len(pods) > 1 else ()
     alternatives = next((one.parts for one in filters if len(one.parts) > 1), ())
     lines = (*(f"{told}: {sum(map(test, shown))}" for told, test in alternatives), *lines)
-    some = _some(asked, shown)
+    some = some_of_order(asked, shown)
     cells = [
         (line.pod, written(line.at) if line.at else "", shortened(masked(line.text), _SHOWN_CHARACTERS))
         for line in some
     ]
-    first = 0 if len(pods) > 1 else 1
+    first = 0 if len(pods) > 1 or not asked.subject.named else 1
     table = table_of(("pod", "time", "line")[first:], [row[first:] for row in cells])
     if table is not None and len(shown) > len(some):
         table = replace(table, total=len(shown))
     return of_these_lines(asked, fact(asked, summary, table, lines=lines, notes=notes), shown)
-
-
-def _some(asked: Asked, shown: Sequence[LogLine]) -> Sequence[LogLine]:
-    """Return the first or the last lines, as many as the question asks for."""
-    number, few = _NUMBER.search(asked.question.text), _FEW.search(asked.question.text)
-    if _ONE.search(asked.question.text) or FIRST_FAILURE.search(asked.question.text):
-        return shown[:1] if few is not None and few["first"] else shown[-1:]
-    most = min(MOST_ROWS, int(number_of(next(filter(None, number.groups()))))) if number else MOST_ROWS
-    return shown[:most] if few is not None and few["first"] else shown[-most:]
 
 
 def _grouped(shown: Sequence[LogLine], what: str) -> list[tuple[str, str]]:

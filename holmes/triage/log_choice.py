@@ -24,6 +24,7 @@ from holmes.triage.log_links import behind_service, name_servers, own_services
 from holmes.triage.moments import asks_since_fault
 from holmes.triage.plans import plans_of
 from holmes.triage.quota_answers import quota
+from holmes.triage.run_sizes import made_size
 from holmes.triage.states import is_ready
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def logs_for(asked: Asked) -> tuple[LogKey, ...]:
     """Return the logs of the subject and of what it needs, the nearest first. Empty if the answer uses no logs."""
     question, state = asked.question, asked.state
     plans = plans_of(question, asked.subject)
-    can_lead_to_fault = plans[:1] and plans[0].answer in (look_for_cause, log_answer, changes, quota, uses)
+    can_lead_to_fault = plans[:1] and plans[0].answer in (look_for_cause, log_answer, changes, quota, uses, made_size)
     if plans and not can_lead_to_fault and not asks_since_fault(question, asked.subject):
         return ()
     if not (question.wants_cause or question.asks("health", "logs") or asked.subject.named):

@@ -58,7 +58,7 @@ _LAST_WORDS: Final = expression(
     r" (?:things?|words?|lines?|messages?|zeilen?|worte?|lineas?|lignes?)"
     r" (?:(?:that|of|by|die|que) )?(?:\S+ ){1,3}(?:logged|said|wrote|printed|geloggt|schrieb|registro|ecrit)\b"
 )
-_MOST_ERRORS: Final = expression(
+MOST_ERRORS: Final = expression(
     r"\b(?:which|what|welche[rs]?|que|cual|quel) pods?\b[^,;.?!]{0,40}\b(?:most|more|meisten|mehr|mas|plus)"
     rf" (?:d['e] ?)?{_NOUN}\b"
 )
@@ -73,6 +73,7 @@ _HAPPENED: Final = expression(
     r" (?P<what>[\w-]+(?: [\w-]+)?)"
 )
 _FAILED_TO: Final = expression(r"^(?:did|has|have|had|was|were)\b.*\b(?:fail(?:ed)?|unable) to \w+")
+_ANY_AT: Final = expression(rf"(?:any|irgendwelche|algun|des) {_NOUN}\b.*\b\d{{1,2}}:\d\d\b")
 _LEAST_VERB, _LONGEST_STEM = 3, 8
 _WORKING: Final = frozenset({
     "work", "worked", "start", "started", "finish", "finished", "succeed", "complete", "completed", "recover", "come",
@@ -90,11 +91,11 @@ def asks_error_lines(question: Question, subject: Subject) -> bool:
     if not subject.named or question.asks("why") or judged or _BLAMING.search(question.text):
         return False
     past = question.words[0] in _PAST or _WERE_THERE.match(question.text) is not None
-    about = past and _ASKED.search(question.text) is not None
+    about = (past or _ANY_AT.match(question.text) is not None) and _ASKED.search(question.text) is not None
     dated = question.period is not None and (about or _ANYTHING.search(question.text) is not None)
     asked = past or question.words[0] in _YES_OR_NO
     logged = asked and not question.complains and _LOGGED.search(question.text) is not None
-    forms = (_WHEN, FIRST_FAILURE, ORDINAL_LINE, _OF_LOGS, _LAST_WORDS, _MOST_ERRORS)
+    forms = (_WHEN, FIRST_FAILURE, ORDINAL_LINE, _OF_LOGS, _LAST_WORDS, MOST_ERRORS)
     if happened(question, subject):
         return True
     return dated or logged or any(each.search(question.text) for each in forms)

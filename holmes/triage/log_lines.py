@@ -194,7 +194,13 @@ def _containers_asked(asked: Asked, logged: set[str]) -> set[str]:
 
 def asks_previous(question: Question) -> bool:
     """Return whether a question is about the log before the last crash."""
-    return _PREVIOUS.search(question.text) is not None
+    return bool(previous_instance(question))
+
+
+def previous_instance(question: Question) -> str:
+    """Return the words for the previous instance, which no line contains: "before the OOM"."""
+    match = _PREVIOUS.search(question.text)
+    return match[0] if match is not None else ""
 
 
 def containers_named(asked: Asked) -> tuple[str, ...]:

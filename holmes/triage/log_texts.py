@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.triage.ledger import Ledger
 from holmes.triage.log_errors import FIRST_FAILURE
-from holmes.triage.log_lines import LEVELS, LineFilter, containers_named, finder, negated, text_finder, word_finder
+from holmes.triage.log_lines import (
+    LEVELS,
+    LineFilter,
+    containers_named,
+    finder,
+    negated,
+    previous_instance,
+    text_finder,
+    word_finder,
+)
 from holmes.triage.log_qualifiers import forms_of, qualifiers_of
 from holmes.triage.participles import PARTICIPLES
 from holmes.triage.unsaid import OF_LINES
@@ -162,7 +171,8 @@ def _explicit(asked: Asked) -> Iterator[str]:
     yield from (each for each in grepped if each not in single | _UNGREPPED and not _is_of_lines(each))
     yield from (str(term) for term in question.labels if str(term) in question.text and str(term) not in quoted)
     yield from (match[1] for match in _PATH.finditer(question.text))
-    yield from (word for word in question.words if _is_literal(question, word) and word not in names)
+    other = {*names, *words_of(previous_instance(question))}
+    yield from (word for word in question.words if _is_literal(question, word) and word not in other)
     yield from (each for each in _symptoms_of_lines(question) if each not in names and not quoted)
 
 

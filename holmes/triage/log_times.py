@@ -8,6 +8,7 @@ from holmes.kubernetes.fields import written
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.grammar import unknown_parts
 from holmes.triage.log_lines import lines_of
+from holmes.triage.log_order import successes, wants_first, wants_success
 from holmes.triage.markdown import code, counted
 from holmes.triage.vocabulary import beginnings, folded
 from holmes.values.errors import masked
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holmes.triage.asked import Asked
+    from holmes.triage.log_lines import LogLine
     from holmes.values.first_look import FirstLook
 
 _LEAST_CHARACTERS: Final = 4
@@ -47,10 +49,24 @@ def told_by_logs(asked: Asked, topics: Sequence[str]) -> FirstLook | None:
     held = [line for line in lines if said and all(text in folded(line.text) for text in said)]
     if not held or not held[0].at:
         return None
+    if wants_success(asked.question):
+        return _of_success(asked, successes(asked.question, held), said)
     span = f"{written(held[0].at)} to {written(held[-1].at)}" if len(held) > 1 else written(held[0].at)
     rows = [(line.pod, written(line.at), shortened(masked(line.text), _SHOWN_CHARACTERS)) for line in held]
     summary = f"{counted(len(held), 'log line')} with text {' and '.join(map(code, said))} {place_of(asked)}, {span}."
     return fact(asked, summary, table_of(("pod", "time", "line"), rows))
+
+
+def _of_success(asked: Asked, held: Sequence[LogLine], said: Sequence[str]) -> FirstLook:
+    """Return the first or the last line that tells of a success, or that none does."""
+    words = " and ".join(map(code, said))
+    if not held:
+        told = f"Not answered: no log line {place_of(asked)} with {words} tells of a success."
+        return fact(asked, told, None, "inconclusive")
+    order, one = ("first", held[0]) if wants_first(asked.question) else ("last", held[-1])
+    line = shortened(masked(one.text), _SHOWN_CHARACTERS)
+    lines = f"{counted(len(held), 'log line')} with text {words} {place_of(asked)} that tell of a success"
+    return fact(asked, f"The {order} of {lines}, {one.pod} at {written(one.at)}: {line}")
 
 
 def _numbers(asked: Asked) -> Iterator[str]:

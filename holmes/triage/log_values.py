@@ -214,14 +214,16 @@ def chosen_series(question: Question, found: Sequence[Series]) -> Series | None:
         beginnings("size measures").search(question.spoken),
     )
 
-    def score(each: Series) -> tuple[int, int, int]:
+    def score(each: Series) -> tuple[int, int, int, int]:
         parts = {part.lower().removesuffix("s") for part in _PARTS.findall(each.key)}
         told_apart = re.search(rf"\b{re.escape(each.key.lower())} \d", question.text) is not None  # "of deck 2"
         matched = (
             0 if told_apart or each.key.lower() in _CLOCKS else 2 * len(parts & words) + _cognates(parts - words, words)
         )
         measured = (timed is not None and each.is_time) or (sized is not None and each.key.endswith("bytes"))
-        return (matched + int(measured), len(each.values), -len(each.key))
+        places = (question.text.find(part) for part in parts & words)  # "temperature of the decks"
+        place = min((at for at in places if at >= 0), default=len(question.text))
+        return (matched + int(measured), -place, len(each.values), -len(each.key))
 
     if spelled and not named and not any(_TIMED_KEY.search(each) for each in spelled):
         return None

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.fields import duration, text, written
+from holmes.kubernetes.fields import duration, exact_duration, text, written
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, table_of
+from holmes.triage.lifetimes import before_end
 from holmes.triage.log_errors import asks_error_lines
 from holmes.triage.log_times import told_by_logs
 from holmes.triage.object_times import duration_of_run, times_of
@@ -179,7 +180,7 @@ def _is_fault(question: Question, subject: Subject) -> bool:
 def moments(asked: Asked) -> FirstLook:
     """Return the times of the named objects for the topic of the question."""
     question, subject = asked.question, asked.subject
-    plain = told_by_logs(asked, _TOPIC_WORDS) or _without_times(asked)
+    plain = before_end(asked) or told_by_logs(asked, _TOPIC_WORDS) or _without_times(asked)
     if plain is not None:
         return plain
     if _asks_if_ended(question, subject):
@@ -351,15 +352,15 @@ def _durations(asked: Asked) -> Iterator[str]:
         done = [(job, took) for job in jobs if (took := duration_of_run(job)) is not None]
         several = _LAST_RUNS.search(asked.question.text)
         if several is not None and each.kind == "CronJob":
-            lengths = {job.uid: f"took {duration(took)}" for job, took in done}
+            lengths = {job.uid: f"took {exact_duration(took)}" for job, took in done}
             runs = [job for job in jobs if job.kind == "Job"][: int(number_of(several["number"]))]
             yield from (f"{job.ref}: {lengths.get(job.uid, 'not completed')}" for job in runs)
             continue
         if len(done) > 1 and asked.question.asks("average"):
             mean = sum(took for _, took in done) / len(done)
-            yield f"{each.ref}: {len(done)} finished runs took {duration(mean)} on average"
+            yield f"{each.ref}: {len(done)} finished runs took {exact_duration(mean)} on average"
         elif done:
-            yield f"{done[0][0].ref}: took {duration(done[0][1])}"
+            yield f"{done[0][0].ref}: took {exact_duration(done[0][1])}"
 
 
 def _told(asked: Asked, each: ObjectTime) -> str:

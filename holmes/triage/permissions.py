@@ -81,7 +81,8 @@ def asks_permission(question: Question, subject: Subject) -> bool:
     said = said or (question.asks("permission") and _names_request(question, subject))
     resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
     verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words)
-    said = said or bool(_CAN_PERSON.match(question.text) and verbs and resources and not subject.named)
+    asked_for = resources or question.asks("logs")
+    said = said or bool(_CAN_PERSON.match(question.text) and verbs and asked_for and not subject.named)
     return bool(
         said or _asks_who_may(question) or _asks_of_role(question, subject) or _asks_of_account(question, subject)
     )

@@ -40,6 +40,7 @@ from holmes.triage.permissions import asks_permission, permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
 from holmes.triage.reach import asks_reach, reach
+from holmes.triage.run_sizes import asks_made_size, made_size
 from holmes.triage.stated_numbers import asks_stated_number, stated_number
 from holmes.triage.suspicions import blames, is_denied
 from holmes.triage.tags import asks_to_confirm
@@ -350,6 +351,7 @@ _PLANS: Final = (
     Plan(fits=asks_reach, answer=reach, takes=_ALL, said="said of reach"),
     Plan(fits=asks_permission, answer=permission, takes=_ALL, said="said of rights"),
     Plan(fits=asks_former, answer=former, takes=_ALL, said="said of changes"),
+    Plan(fits=asks_made_size, answer=made_size, takes=_ALL, said="said of lines"),
     Plan(fits=asks_time, answer=moments, takes=_ALL, said="said of times"),
     Plan(fits=asks_keys, answer=keys, takes=_ALL, said="said of fields"),
     Plan(fits=asks_port_forward, answer=port_forward, takes=_ALL, said="said of commands"),

@@ -41,6 +41,7 @@ OF_QUESTIONS: Final = {
     "log_choice",
     "log_errors",
     "log_lines",
+    "log_order",
     "log_qualifiers",
     "log_texts",
     "log_times",
