@@ -49,6 +49,7 @@ class Columns:
             for sense in ("concept", "state", "kind", "symptom"):
                 ledger.take(sense, at=at)
             ledger.take("word", question.words[at])
+            ledger.take("word", at=at)
             ledger.take("aside", question.words[at])
 
 

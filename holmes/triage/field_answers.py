@@ -55,12 +55,18 @@ def asks_field(question: Question, subject: Subject) -> bool:
     nodes = bool(subject.objects) and all(each.kind == "Node" for each in subject.objects)
     judging = [each for each in _JUDGING if each != "images" or not nodes]  # "kubelet version", "os image"
     other = question.complains or question.comparisons or question.asks(*judging)
-    if not subject.named or states or other:
+    if not subject.named or states or other or _asks_for_pods(question):
         return False
     led = _words_before_names(question, subject)
     belongs = bool(led) and led[-1] in (_OF | _ON if nodes else _OF)  # "reclaim policy of the volume data"
     opens = question.words[0] in _ASKING or question.asks("list") or not _ASKING.isdisjoint(question.words[:2])
     return (opens or belongs) and bool(_rows(question, subject.objects))
+
+
+def _asks_for_pods(question: Question) -> bool:
+    """Return whether pods are asked for, and a field is only their condition: "which pods of node-1 are in zone a"."""
+    listed = {each.last + 1 for each in question.found if each.sense == "concept" and each.name == "list"}
+    return any(each.name == "Pod" and each.sense == "kind" and each.first in listed for each in question.found)
 
 
 def asks_condition(question: Question, subject: Subject) -> bool:
