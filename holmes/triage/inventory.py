@@ -59,6 +59,11 @@ _SAME: Final = {
     "namensraum": "namespace",
     **DOMAINS,
 }
+_POSSIBLE: Final = expression(
+    r"^\W*(?:which|what|how many|list|show|welche\w*|wie viele) .{0,40}?\b(?P<may>(?:can|could|may|might|would|will)"
+    r"(?:not|n't|'t|nt)?(?: not| n't)? be (?!in\b|on\b|at\b|found\b|seen\b|there\b)\w+)"
+)
+"""A question for what can or would be done with objects, not for what they are: "which pods cannot be evicted"."""
 _LEAST_OWNERS: Final = 2
 _GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
 _RESTARTS: Final = expression(
@@ -124,7 +129,8 @@ def number_or_list(asked: Asked) -> FirstLook:
 
 def _possible(asked: Asked) -> str:
     """Return the verb for what may be, which no list of the present state answers: "which node could take it"."""
-    match = POSSIBLE_PLACE.search(asked.question.text) if "Node" in asked.question.kinds else None
+    place = POSSIBLE_PLACE.search(asked.question.text) if "Node" in asked.question.kinds else None
+    match = place or _POSSIBLE.search(asked.question.text)
     return match["may"] if match is not None else ""
 
 

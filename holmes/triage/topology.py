@@ -26,7 +26,8 @@ def domain_of(state: ClusterState, each: ClusterObject, domain: str) -> str:
     name = each.text("spec", "nodeName") if each.kind == "Pod" else each.name if each.kind == "Node" else ""
     node = next((one for one in state.of("Node") if one.name == name), None)
     labels = node.labels if node is not None else {}
-    return next((labels[key] for label in _LABELS if (key := f"{label}{domain}") in labels), "")
+    keys = (*(f"{label}{domain}" for label in _LABELS), *(key for key in labels if key.rpartition("/")[2] == domain))
+    return next((labels[key] for key in keys if key in labels), "")
 
 
 def domains_named(asked: Asked) -> Iterator[tuple[int, str, tuple[str, ...]]]:
@@ -43,7 +44,8 @@ def domains_named(asked: Asked) -> Iterator[tuple[int, str, tuple[str, ...]]]:
 def domain_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     """Yield the filters for the zones and regions of nodes. A workload is where one of its pods is."""
     for at, domain, values in domains_named(asked) if _PLACED.issuperset(kinds) else ():
-        asked.ledger.take("word", domain, at=at)
+        for sense in ("word", "aside"):
+            asked.ledger.take(sense, at=at)
         asked.ledger.take("value", *values)
         if len(values) > 1:
             asked.ledger.take("concept", "either")
