@@ -71,15 +71,15 @@ def not_read(question: Question, subject: Subject, *, of_faults: bool = False) -
     told = next((told for asked, told in _NEVER_READ if asked.search(question.text)), "")
     if told and not (question.complains and _PAGED.search(question.text)):
         return told
-    if of_faults or (fact := _fact(question)):
+    if of_faults or (fact := _fact(question, subject)):
         return "" if of_faults else f"Not answered: `{fact}` is not what was checked."
     if asks_how_full(question):
         return "How full its disk is was not read."
     return "Not all logs were read." if question.asks("logs") and not subject.named else ""
 
 
-def _fact(question: Question) -> str:
+def _fact(question: Question, subject: Subject) -> str:
     """Return the words by which a question asks for a fact, and neither for health nor for trouble."""
-    other = question.asks("health", "trouble") or question.states or question.complains
+    other = question.asks("health", "trouble") or question.states or question.complains or len(subject.named) > 1
     found = (each.match(question.text) for each in _FACTS if not other)
     return next((each["asked"] for each in found if each is not None), "")
