@@ -93,8 +93,26 @@ def _paths(_state: ClusterState, each: ClusterObject) -> str:
 
 
 def _backends(_state: ClusterState, each: ClusterObject) -> str:
-    paths = (one for rule in each.children("spec", "rules") for one in children(rule, "http", "paths"))
-    return ", ".join(dict.fromkeys(text(one, "backend", "service", "name") for one in paths))
+    return ", ".join(dict.fromkeys(text(one, "backend", "service", "name") for one in _http_paths(each)))
+
+
+def _backend_ports(state: ClusterState, each: ClusterObject) -> str:
+    """Return the ports that an Ingress leads to, with those of a Service that does not have the port."""
+    return ", ".join(dict.fromkeys(_backend_port(state, each, one) for one in _http_paths(each)))
+
+
+def _backend_port(state: ClusterState, ingress: ClusterObject, path: JsonObject) -> str:
+    name, port = text(path, "backend", "service", "name"), child(path, "backend", "service", "port")
+    wanted = str(port.get("number") or port.get("name") or "")
+    service = state.get("Service", ingress.namespace, name)
+    ports = service.children("spec", "ports") if service is not None else ()
+    has = not ports or any(wanted in (str(one.get("port")), text(one, "name")) for one in ports)
+    own = "" if has else f" (the Service has {', '.join(str(one.get('port')) for one in ports)})"
+    return f"{name}:{wanted}{own}"
+
+
+def _http_paths(each: ClusterObject) -> tuple[JsonObject, ...]:
+    return tuple(one for rule in each.children("spec", "rules") for one in children(rule, "http", "paths"))
 
 
 def _addresses(_state: ClusterState, each: ClusterObject) -> str:
@@ -229,6 +247,7 @@ _CELLS: Final[Mapping[tuple[str, str], Cell]] = {
     ("Ingress", "hosts"): _every("spec", "rules", key="host"),
     ("Ingress", "paths"): _paths,
     ("Ingress", "backends"): _backends,
+    ("Ingress", "ports"): _backend_ports,
     ("Ingress", "class"): _class,
     ("Ingress", "tls"): _every("spec", "tls", key="secretName"),
     ("HorizontalPodAutoscaler", "min"): _of("spec", "minReplicas", otherwise="1"),

@@ -25,6 +25,8 @@ _AND: Final = word_list("conjunctions")
 _BETWEEN: Final = word_list("determiners") | word_list("quantifiers") | word_list("of")
 _ARTICLES: Final = word_list("indefinite") - {"1", "one", "some"}
 _VERBS: Final = word_list("having columns")
+_ASKING: Final = word_list("locating") | word_list("interrogatives")
+"""Words before a further column: "which Ingresses does web have, and on which hosts"."""
 _LEADING: Final = word_list("interrogatives") | word_list("determiners") | _POSSESSIVES
 _QUIET: Final = frozenset({"polite", "list", "follow_up", "now", "excluding", "either", "negation", "other"})
 _LONGEST: Final = 4
@@ -49,6 +51,7 @@ class Columns:
             for sense in ("concept", "state", "kind", "symptom"):
                 ledger.take(sense, at=at)
             ledger.take("word", question.words[at])
+            ledger.take("word", at=at)
             ledger.take("aside", question.words[at])
 
 
@@ -57,7 +60,8 @@ def asks_columns(question: Question, subject: Subject) -> bool:
     columns = columns_of(question)
     own = {each.kind for each in subject.objects} & {_base_name(question)}
     concepts = {each.name for each in columns.without(question).found if each.sense == "concept"}
-    return bool(columns.names) and not own and concepts <= _QUIET
+    routed = {"uses"} if _base_name(question) == "Ingress" and subject.named else frozenset[str]()
+    return bool(columns.names) and not own and concepts <= _QUIET | routed
 
 
 def columns_of(question: Question) -> Columns:
@@ -104,7 +108,7 @@ def _after(question: Question, base: Sighting) -> Iterator[tuple[str, range]]:
             opened = "with"
         elif words[at] in _AND:
             opened = opened or "and"
-        elif words[at] not in _BETWEEN:
+        elif words[at] not in _BETWEEN and not (opened == "and" and words[at] in _ASKING):
             opened = ""
         at += 1
 

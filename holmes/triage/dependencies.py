@@ -40,6 +40,7 @@ _USERS: Final = frozenset({*WORKLOADS, "Pod", "Service", "Ingress"})
 """Kinds that can use other objects. A ConfigMap or a volume is always what is used."""
 _REFERRED: Final = frozenset({"ConfigMap", "Secret", "PersistentVolumeClaim", "ServiceAccount"})
 """Kinds that are only used through references in pod templates, so that no reference means no use."""
+_REACHED: Final = word_list("reachable")
 _POLICIES: Final = frozenset({"NetworkPolicy", "PodDisruptionBudget", "HorizontalPodAutoscaler", "Service"})
 """Kinds that only select pods. They are not clients of them."""
 _ASKING: Final = expression(
@@ -355,6 +356,8 @@ def _between(asked: Asked) -> FirstLook:
     pairs = [pair for one in first for each in second for pair in ((one, each), (each, one))]
     traced = (pair for pair in pairs if pair[0].kind in _REFERRED and is_traced(pair[0].kind, (pair[1].kind,)))
     referred, other = next(traced, (None, first[0]))
+    if _is_call(asked) or not _REACHED.isdisjoint(asked.question.words):
+        referred = None  # no reference is needed to connect
     if referred is not None and not unread(asked.state, WORKLOADS, (referred.namespace,)):
         return fact(asked, f"No: {other.ref} does not refer to {referred.ref}.")
     text = f"Nothing that was read shows that {first[0].ref} and {second[0].ref} use each other."

@@ -16,6 +16,7 @@ from holmes.triage.cells import metric_targets
 from holmes.triage.certainty import unsettled
 from holmes.triage.comparisons import POSSIBLE_PLACE
 from holmes.triage.facts import fact, not_answered, place_of, table_of
+from holmes.triage.field_answers import fields
 from holmes.triage.filters import WORKLOAD_KINDS, pod_spec
 from holmes.triage.image_filters import image_conditions, images_of
 from holmes.triage.inventory import FEWER_READY, number_or_list
@@ -26,12 +27,12 @@ from holmes.triage.pods_asked import pods_named, runs_nothing, with_label, workl
 from holmes.triage.relations import ordinal_of
 from holmes.triage.states import is_ready, state_test, wanted_replicas
 from holmes.triage.tags import asks_to_confirm
-from holmes.triage.vocabulary import beginnings, folded, word_list
+from holmes.triage.vocabulary import beginnings, folded, word_list, words_of
 from holmes.values.expressions import expression
 from holmes.values.fixes import namespace_option, resource_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
@@ -213,7 +214,24 @@ def _mapped(service: ClusterObject) -> tuple[JsonObject, ...]:
 
 def addresses(asked: Asked) -> FirstLook:
     """Return the addresses of the named objects, or the objects at a named address."""
+    inner = f"in {asked.subject.named[-1].name}" if len(asked.subject.named) > 1 else ""
+    if inner and inner in asked.question.text:  # "the url of db in web" is a setting of web
+        rows = list(_in_settings(asked.subject.named[-1].objects, asked.subject.named[0].name))
+        told = "; ".join(rows[:_MOST_TOLD])
+        return fact(asked, f"{told}.") if rows else not_answered(asked, (inner,), what="address")
     return _addresses(asked) if asked.subject.named else number_or_list(asked)
+
+
+def _in_settings(objects: Sequence[ClusterObject], name: str) -> Iterator[str]:
+    """Yield the variables of workloads whose values name an object: `DB_URL=postgres://db:5432/shop`."""
+    for each in (one for one in objects if one.kind in (*WORKLOAD_KINDS, "Pod")):
+        for path, value in fields(each.body.get("spec", {}), "spec"):
+            if (
+                ".env[" in path
+                and isinstance(value, str)
+                and name in words_of(value.partition("=")[2].replace(":", " "))
+            ):
+                yield f"{each.ref}: {value}"
 
 
 def replicas(asked: Asked) -> FirstLook:

@@ -10,6 +10,7 @@ from holmes.triage.cells import cell_of, has_cell
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.field_filters import KEY_PARTS
 from holmes.triage.markdown import counted
+from holmes.triage.not_read import asks_how_full
 from holmes.triage.vocabulary import vocabulary, word_list, words_of
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _ASKING: Final = word_list("interrogatives") | word_list("asking") | word_list("
 _STATING: Final = word_list("yes or no") | word_list("modals")
 _OF: Final = word_list("of")
 _ON: Final = word_list("locating")
+_THEIR: Final = word_list("possessives")
+_AND: Final = word_list("conjunctions")
 _DETERMINERS: Final = word_list("determiners")
 _PROBES: Final = frozenset({"liveness", "readiness", "startup"})
 _VERSIONS: Final = frozenset({
@@ -55,12 +58,18 @@ def asks_field(question: Question, subject: Subject) -> bool:
     nodes = bool(subject.objects) and all(each.kind == "Node" for each in subject.objects)
     judging = [each for each in _JUDGING if each != "images" or not nodes]  # "kubelet version", "os image"
     other = question.complains or question.comparisons or question.asks(*judging)
-    if not subject.named or states or other:
+    if not subject.named or states or other or _asks_for_pods(question) or asks_how_full(question):
         return False
     led = _words_before_names(question, subject)
     belongs = bool(led) and led[-1] in (_OF | _ON if nodes else _OF)  # "reclaim policy of the volume data"
     opens = question.words[0] in _ASKING or question.asks("list") or not _ASKING.isdisjoint(question.words[:2])
     return (opens or belongs) and bool(_rows(question, subject.objects))
+
+
+def _asks_for_pods(question: Question) -> bool:
+    """Return whether pods are asked for, and a field is only their condition: "which pods of node-1 are in zone a"."""
+    listed = {each.last + 1 for each in question.found if each.sense == "concept" and each.name == "list"}
+    return any(each.name == "Pod" and each.sense == "kind" and each.first in listed for each in question.found)
 
 
 def asks_condition(question: Question, subject: Subject) -> bool:
@@ -102,8 +111,24 @@ def field_answer(asked: Asked) -> FirstLook:
         (str(each.ref), title, value or cell_of(asked.state, each, title) or "none") for each, title, value in found
     ]
     told = "; ".join(f"{name}: {title} {value}" for name, title, value in rows[:_MOST_TOLD])
+    others = list(_other_columns(asked.question, {title for _, title, _ in rows}))
+    if others:
+        return fact(
+            asked, f"{told}. Not answered: {', '.join(f'`{each}`' for each in others)}.", verdict="inconclusive"
+        )
     table = table_of(("object", "field", "value"), rows) if len(rows) > _MOST_TOLD else None
     return fact(asked, f"{told}." if table is None else f"{counted(len(rows), 'field')} {place_of(asked)}.", table)
+
+
+def _other_columns(question: Question, titles: set[str]) -> Iterator[str]:
+    """Yield the words for columns beside the fields that were found: the size in "storage class and size of data"."""
+    for each in question.found:
+        said = question.words[each.first : each.last + 1]
+        joined = _AND.intersection((*question.words[each.first - 1 : each.first], *question.words[each.last + 1 :][:1]))
+        names = vocabulary().columns.get(said, ()) if each.sense == "concept" and joined else ()
+        longer = (*question.words[max(0, each.first - 1) : each.first], *said) in vocabulary().columns  # "os image"
+        if names and titles.isdisjoint(names) and not longer:
+            yield " ".join(said)
 
 
 def _words_before_names(question: Question, subject: Subject) -> tuple[str, ...]:
@@ -165,6 +190,12 @@ def _spelled_fields(question: Question, each: ClusterObject) -> Iterator[tuple[s
                 key = key[:-1]
             if len(key) >= _LEAST_PARTS and _spells(words, key) and not isinstance(value, (dict, list)):
                 yield path, value
+
+
+def asks_for_owners(question: Question) -> bool:
+    """Return whether workloads are asked for by what their settings name: "which workloads have web in their env"."""
+    listed = question.found_word and question.asks("list") and question.asks("settings")
+    return listed and not _THEIR.isdisjoint(question.words)
 
 
 def settings(asked: Asked) -> FirstLook:

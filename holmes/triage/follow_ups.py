@@ -56,6 +56,11 @@ _PLAIN: Final = frozenset({
 _SORTS_OF_LINES: Final = (("err", "error"), ("fehler", "error"), ("warn", "warning"), ("exception", "exception"))
 """The nouns that count lines, by the beginnings of their words in questions."""
 _TOKEN: Final = expression(r"[\w./:@-]*[\w@]")
+_ON_NODES: Final = expression(
+    r"\W*(?:(?:and|und|y|et) )?(?:on|auf|en|sur) (?:which|what|welche[mnr]?|que|quels?) "
+    r"(?:nodes?|knoten|nodos?|noeuds?)\W*"
+)
+"""A question for the nodes of what the answer before was about."""
 _CONTINUING: Final = word_list("continuing")
 _LISTED: Final = word_list("listed before")
 _NARROWING: Final = word_list("narrowing")
@@ -213,6 +218,6 @@ def _meant(
     if question.asks("follow_up") and kinds and not question.asks("count", "list", "uses", "placement"):
         near = (state.find(each.ref) for each in connections(state, earlier).values() if each.hops <= 1)
         return tuple(each for each in near if each is not None and each.kind in kinds)
-    if question.asks("follow_up"):
+    if question.asks("follow_up") or (subject.kinds == ("Node",) and _ON_NODES.fullmatch(question.text)):
         return tuple(earlier)
     return tuple(earlier) if len(content) <= 3 and not subject.kinds else ()

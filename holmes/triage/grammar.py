@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.vocabulary import folded, sightings, symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
@@ -62,6 +63,12 @@ _SAYING_OF_OBJECTS: Final = frozenset(
 _BEFORE_SUBJECT: Final = word_list("verbs before subjects") | word_list("before judged") | {"namespaces", "namespace"}
 _JUDGING: Final = frozenset({"health", "trouble", "ready", "not_ready", "running", "failing", "crashing"})
 _MANNERS: Final = frozenset({"polite", "now", "follow_up"})
+DOMAINS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("zone", "zones", "zonen", "zona", "zonas", "verfugbarkeitszone", "verfugbarkeitszonen"), "zone"),
+    **dict.fromkeys(("region", "regions", "regionen", "regiones"), "region"),
+}
+_OF_TIME: Final = frozenset({"time", "dns", "horaria", "hosted"})
+_PLACED: Final = frozenset({"Node", "Pod", *WORKLOADS})
 
 
 def asks_who(question: Question) -> bool:
@@ -292,3 +299,11 @@ def begins_clause(question: Question, index: int, known: Container[int]) -> bool
     leads = index == clause.start or (index - 1 == clause.start and words[clause.start] in _DETERMINERS)
     follower = index + 1
     return leads and not (follower in known or follower not in clause or words[follower] in vocabulary().stop)
+
+
+def domain_words(question: Question) -> Iterator[tuple[int, str]]:
+    """Yield the position of each word for a zone or a region of nodes, and `zone` or `region`."""
+    words = question.words
+    for at, word in enumerate(words) if _PLACED.intersection(question.kinds) else ():
+        if word in DOMAINS and _OF_TIME.isdisjoint((*words[max(0, at - 1) : at], *words[at + 1 : at + 2])):
+            yield at, DOMAINS[word]

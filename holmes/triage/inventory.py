@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.pods import containers_of
@@ -22,13 +23,14 @@ from holmes.triage.comparisons import POSSIBLE_PLACE, chosen_by
 from holmes.triage.container_numbers import containers_in_state
 from holmes.triage.facts import fact, not_answered, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
-from holmes.triage.grammar import counted_noun, german_noun
+from holmes.triage.grammar import DOMAINS, counted_noun, german_noun
 from holmes.triage.markdown import counted, some_of
 from holmes.triage.pods_asked import container_named, filtered, pods_named, runs_nothing, take_exclusions, with_label
 from holmes.triage.rankings import ranked, ranking_of, take_order
 from holmes.triage.relations import ordinal_of
 from holmes.triage.selection import select
 from holmes.triage.states import is_ready, restarts
+from holmes.triage.topology import domain_of
 from holmes.triage.vocabulary import Sighting, word_list, words_of
 from holmes.values.expressions import expression
 from holmes.values.texts import plural
@@ -55,7 +57,13 @@ _SAME: Final = {
     "noeud": "node",
     "namespaces": "namespace",
     "namensraum": "namespace",
+    **DOMAINS,
 }
+_POSSIBLE: Final = expression(
+    r"^\W*(?:which|what|how many|list|show|welche\w*|wie viele) .{0,40}?\b(?P<may>(?:can|could|may|might|would|will)"
+    r"(?:not|n't|'t|nt)?(?: not| n't)? be (?!in\b|on\b|at\b|found\b|seen\b|there\b)\w+)"
+)
+"""A question for what can or would be done with objects, not for what they are: "which pods cannot be evicted"."""
 _LEAST_OWNERS: Final = 2
 _GROUPED_KINDS: Final = {"namespace": "Namespace", "node": "Node"}
 _DONE: Final = expression(r"\bhow many (?P<noun>objects|items|things) (?:did|has|have|had|were|was)\b")
@@ -128,7 +136,8 @@ def number_or_list(asked: Asked) -> FirstLook:
 
 def _possible(asked: Asked) -> str:
     """Return the verb for what may be, which no list of the present state answers: "which node could take it"."""
-    match = POSSIBLE_PLACE.search(asked.question.text) if "Node" in asked.question.kinds else None
+    place = POSSIBLE_PLACE.search(asked.question.text) if "Node" in asked.question.kinds else None
+    match = place or _POSSIBLE.search(asked.question.text)
     return match["may"] if match is not None else ""
 
 
@@ -157,6 +166,8 @@ def _objects(asked: Asked) -> FirstLook:
     asked = replace(asked, question=columns.without(asked.question))
     grouping = _GROUPING.search(asked.question.text)
     by = _SAME.get(grouping[1], grouping[1]) if grouping else ""
+    if by in DOMAINS and any(domain_of(asked.state, node, by) for node in asked.state.of("Node")):
+        asked.ledger.take("word", by)
     if by in _GROUPED_KINDS and set(asked.question.kinds) - {_GROUPED_KINDS[by]}:
         asked.ledger.take("kind", _GROUPED_KINDS[by])
     take_order(asked)
@@ -172,8 +183,8 @@ def _objects(asked: Asked) -> FirstLook:
     order = ranked(asked, selection)
     if order is not None:
         return order
-    if grouping and len(found) > 1 and _can_group(grouping[1], found):
-        return fact(asked, summary, _grouped(grouping[1], found))
+    if grouping and len(found) > 1 and _can_group(asked, grouping[1], found):
+        return fact(asked, summary, _grouped(asked, grouping[1], found))
     if not found:
         return fact(
             asked,
@@ -355,18 +366,20 @@ def _orders_by_restarts(asked: Asked, columns: Columns) -> bool:
     return "restarting" in asked.question.states or (most and "restarts" in columns.names)
 
 
-def _can_group(by: str, found: Sequence[ClusterObject]) -> bool:
+def _can_group(asked: Asked, by: str, found: Sequence[ClusterObject]) -> bool:
     """Return whether a word is a property or the key of a label. In "owned by the Job", it is neither."""
     known = _SAME.get(by, by) in ("namespace", "node", "phase", "status")
+    known = known or any(domain_of(asked.state, each, DOMAINS.get(by, by)) for each in found)
     return known or any(by in each.labels for each in found)
 
 
-def _grouped(by: str, found: Sequence[ClusterObject]) -> Table | None:
+def _grouped(asked: Asked, by: str, found: Sequence[ClusterObject]) -> Table | None:
     values: Mapping[str, Callable[[ClusterObject], str]] = {
         "namespace": lambda each: each.namespace,
         "node": lambda each: each.text("spec", "nodeName"),
         "phase": lambda each: each.text("status", "phase"),
         "status": status_of,
+        **{one: partial(domain_of, asked.state, domain=one) for one in DOMAINS.values()},
     }
     value = values.get(_SAME.get(by, by))
     numbers = Counter((value(each) if value is not None else each.labels.get(by, "")) or "-" for each in found)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from holmes.kubernetes.fields import text_map
 from holmes.triage.filters import WITH_TEMPLATE, Filter, either, negated_before, position_of
 from holmes.triage.names import plain_value
+from holmes.triage.topology import domains_named
 from holmes.triage.vocabulary import vocabulary, word_list
 from holmes.values.expressions import expression
 
@@ -32,7 +33,8 @@ def key_filters(asked: Asked, kinds: tuple[str, ...]) -> Iterator[Filter]:
     yield from _label_filters(asked, kinds)
     yield from _named_keys(asked, kinds)
     yield from _keys_beside(asked, kinds)
-    for value in asked.subject.values:
+    placed = {value for _, _, values in domains_named(asked) for value in values}  # a zone is that of the node
+    for value in (each for each in asked.subject.values if each not in placed):
         asked.ledger.take("value", value)
         _take_binding(asked, position_of(asked, value))
         negated = _is_negated(asked, position_of(asked, value), most=4)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.triage.grammar import counts_told, qualifies
+from holmes.triage.grammar import counts_told, domain_words, qualifies
 from holmes.triage.point_search import MONTHS, any_weekday
 from holmes.triage.vocabulary import beginnings, symptoms_in, vocabulary, word_list
 from holmes.values.expressions import expression
@@ -91,6 +91,7 @@ class Ledger:
         newest = _NEWEST_IMAGE.search(question.text) if not subject.named else None
         if newest is not None:
             parts.append(Part(sense="word", name=newest[0], text=newest[0]))
+        parts += [Part(sense="word", name=each, text=each, at=at) for at, each in domain_words(question)]
         weekday, _ = any_weekday(question.text)
         parts += [Part(sense="value", name=weekday, text=weekday)] if weekday else []
         if question.period is not None:

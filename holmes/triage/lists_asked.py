@@ -50,7 +50,8 @@ def asks_list(question: Question, subject: Subject) -> bool:
     nodes = all(each.kind == "Node" for each in subject.objects)
     of_nodes = kinds - {"Node"} or (subject.namespaces and question.words[0] in _WHAT)  # "daemonset pods on node-1"
     plain = _PLAINLY | ({"uses"} if subject.named else set())
-    if nodes and (of_nodes if subject.named else kinds) and concepts <= plain and not symptoms:
+    judges = not _VERBS.isdisjoint(question.words[:1]) and question.words[-1] == "up"  # "are all pods up"
+    if nodes and not judges and (of_nodes if subject.named else kinds) and concepts <= plain and not symptoms:
         return True
     opens = (question.words[:1] and question.words[0] in _LISTS) or beginnings("what runs").search(question.spoken)
     calm = not question.asks("trouble", "health", "changes", "why")

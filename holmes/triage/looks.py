@@ -12,11 +12,13 @@ from holmes.triage.asides import asked_clause
 from holmes.triage.asked import Asked, guesses, incidents_of_subject
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.causes import look_for_cause
+from holmes.triage.columns import asks_columns
 from holmes.triage.complaints import asks_beside
 from holmes.triage.conjectures import without_conjecture
 from holmes.triage.connections import naming
 from holmes.triage.custom_subjects import about_custom_objects, about_parts
 from holmes.triage.defaults import asks_default
+from holmes.triage.facts import not_answered
 from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
 from holmes.triage.grammar import names_things, unknown_parts
 from holmes.triage.handled import with_participles
@@ -73,6 +75,11 @@ _EACH: Final = expression(
     r"|^(?:and |und |y |et )?(?:size|name|age|host|port|groesse|grosse|tamano|taille)s?\b"
 )
 """A part that asks for more about each thing that the part before lists."""
+_OF_SUBJECT: Final = expression(
+    r"^(?:and |und |y |et )?(?:which|what|welche[mnrs]?|cual(?:es)?|quel\w*) (?:does|do|has|hat|tiene|a) "
+    r"(?:the|its|der|die|das|el|la|le|su|son) "
+)
+"""A part without the noun that it asks for: "which port does the ingress use, and which does the service have"."""
 _MOST_EARLIER: Final = 4
 _MOST_ALERTS: Final = 50
 _NAME: Final = expression(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -190,7 +197,8 @@ def _read(request: LookRequest, scan: ScanResult) -> LookRequest:
 
 def _look(request: LookRequest, scan: ScanResult) -> FirstLook:
     asked = judged_at_once(_asked(request, scan))
-    look = _first_look(asked)
+    unclear = request.continues and not asked.subject.named and _EACH.search(folded(request.question))
+    look = not_answered(asked, (request.question,), what="answer") if unclear else _first_look(asked)
     return replace(look, notes=tuple(dict.fromkeys((*look.notes, *_readings(asked, look)))))
 
 
@@ -218,10 +226,18 @@ def _parts(request: LookRequest, scan: ScanResult) -> tuple[LookRequest, ...]:
     objects = next(filter(None, subjects), ())
     if not objects and any(_needs_noun(text) for text in texts[1:]):  # "what nodes are there, are they ok"
         return (request,)
+    of_each = any(_EACH.search(folded(text)) for text in texts[1:])
+    if any(_OF_SUBJECT.search(folded(text)) for text in texts[1:]) or (of_each and _wants_columns(request, scan)):
+        return (request,)
     about = tuple(str(each.ref) for each in objects) or request.about
     return tuple(
         part if own else replace(part, about=about, continues=True) for part, own in zip(parts, subjects, strict=True)
     )
+
+
+def _wants_columns(request: LookRequest, scan: ScanResult) -> bool:
+    asked = _asked(request, scan)
+    return asks_columns(asked.question, asked.subject)
 
 
 def _needs_noun(text: str) -> bool:
@@ -266,10 +282,11 @@ def _first_look(asked: Asked) -> FirstLook:
         return _unclear(asked) if logged is None else blamed(asked, logged, None)
     look = _answer(asked, plans)
     against = objections(asked, look) if look.verdict == "cause_found" else ()
+    unfound = () if asks_default(question) else subject.missing  # "default ingress class" names no class
     told = f"{' '.join(look.fix)} {look.summary if '`' in look.summary else ''}"  # they can contain a word of no object
     notes = (
         *look.notes,
-        *(_missing_text(each, subject) for each in subject.missing if each.name not in f"{told} localhost"),
+        *(_missing_text(each, subject) for each in unfound if each.name not in f"{told} localhost"),
         *(each for each in written_notes(asked, look) if each not in look.notes),
     )
     return replace(look, against=against, notes=notes)

@@ -10,6 +10,7 @@ from holmes.triage.details import scaling_bounds
 from holmes.triage.draining import asks_disruption, disruption
 from holmes.triage.environment_values import asks_environment, environment
 from holmes.triage.node_values import asks_nodes_with, asks_old_kubelets, nodes_with, old_kubelets
+from holmes.triage.plain_states import asks_plain_state, plain_state
 from holmes.triage.replica_room import asks_replica_room, replica_room
 from holmes.triage.service_names import asks_port, asks_service_name, port, service_name
 
@@ -29,6 +30,7 @@ def _asks_target(question: Question, subject: Subject) -> bool:
 
 
 _FACTS: Final[tuple[tuple[Callable[[Question, Subject], bool], Callable[[Asked], FirstLook]], ...]] = (
+    (asks_plain_state, plain_state),
     (asks_disruption, disruption),
     (asks_replica_room, replica_room),
     (asks_environment, environment),

@@ -30,10 +30,32 @@ _PAGED: Final = expression(
     r"|prevenue?|reveillee?)\b"
 )
 
+_FACTS: Final = (
+    expression(
+        r"^\W*(?:does|do|did|hat|haben|tiene|tienen|a-t-il) .{1,40}?(?P<asked>\b(?:have|use|mount|include|contain"
+        r"|support)\b.{0,30}?)\W*$"
+    ),
+    expression(
+        r"^\W*(?P<asked>(?:under|with|as|through|via|by|from|unter|mit|als|von|con|bajo|como|sous|avec|comme) "
+        r"(?:which|what|welche[mnrs]?|que|cual|quel\w*) \w+)\b"
+    ),
+    expression(
+        r".*\b(?P<asked>up[ -]to[ -]date|outdated|out[ -]of[ -]date|auf dem neuesten stand|veraltet|al dia|a jour)\b"
+    ),
+    expression(
+        r"^\W*(?P<asked>(?:what|which|was|welche[rs]?) (?:was|were|war|waren)\b.{0,30}\b(?:before|vorher|zuvor))\W*$"
+    ),
+)
+"""Questions for a fact, which an object without a fault does not answer."""
 _NEVER_READ: Final = (
     (_PAGED, "Whom an alert reaches was not read."),
     (_SUPPOSED, "The consequences were not examined."),
 )
+
+
+def asks_how_full(question: Question) -> bool:
+    """Return whether a question asks how full a disk is, which no object tells."""
+    return _FILLING.search(question.text) is not None
 
 
 def not_read(question: Question, subject: Subject, *, of_faults: bool = False) -> str:
@@ -49,8 +71,15 @@ def not_read(question: Question, subject: Subject, *, of_faults: bool = False) -
     told = next((told for asked, told in _NEVER_READ if asked.search(question.text)), "")
     if told and not (question.complains and _PAGED.search(question.text)):
         return told
-    if of_faults:
-        return ""
-    if _FILLING.search(question.text):
+    if of_faults or (fact := _fact(question, subject)):
+        return "" if of_faults else f"Not answered: `{fact}` is not what was checked."
+    if asks_how_full(question):
         return "How full its disk is was not read."
     return "Not all logs were read." if question.asks("logs") and not subject.named else ""
+
+
+def _fact(question: Question, subject: Subject) -> str:
+    """Return the words by which a question asks for a fact, and neither for health nor for trouble."""
+    other = question.asks("health", "trouble") or question.states or question.complains or len(subject.named) > 1
+    found = (each.match(question.text) for each in _FACTS if not other)
+    return next((each["asked"] for each in found if each is not None), "")

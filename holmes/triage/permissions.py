@@ -263,7 +263,9 @@ def _account(asked: Asked) -> ClusterObject | None:
         used = [pod.text("spec", "serviceAccountName") or "default" for pod in asked.state.pods_of(each)[:1]]
         found = named or next((asked.state.get("ServiceAccount", each.namespace, name) for name in used), None)
         accounts += [found] if found is not None else []
-    return next(iter(accounts), None)
+    said, marks = f"{asked.question.text} ", word_list("inside")  # "default in quay list pods in dock"
+    near = (each for each in accounts if any(f"{each.name} {mark} {each.namespace} " in said for mark in marks))
+    return next(iter((*near, *accounts)), None)
 
 
 def _all(asked: Asked, account: ClusterObject) -> FirstLook:

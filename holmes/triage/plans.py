@@ -23,7 +23,7 @@ from holmes.triage.defaults import asks_default, default
 from holmes.triage.draining import asks_drain, asks_restart, drain, restart
 from holmes.triage.event_counts import asks_event_count, event_count
 from holmes.triage.exposure import asks_exposure, asks_route, exposure, route
-from holmes.triage.field_answers import asks_condition, asks_field, condition, field_answer, settings
+from holmes.triage.field_answers import asks_condition, asks_field, asks_for_owners, condition, field_answer, settings
 from holmes.triage.former import asks_former, former
 from holmes.triage.grammar import asks_person, asks_who, unknown_parts
 from holmes.triage.key_answers import asks_keys, keys
@@ -274,8 +274,8 @@ def _asks_what_runs_with(question: Question, subject: Subject) -> bool:
 def _asks_who(question: Question, subject: Subject) -> bool:
     """Return whether a question asks who does something to an object, with an unknown verb: "who pulls from web"."""
     calm = not question.asks("changes", "permission", "why", "trouble", "logs", "when", "count", "health")
-    who = asks_who(question) and not asks_person(question)
-    return bool(who and subject.named and subject.unknown) and calm and not question.symptoms
+    who = bool(asks_who(question) and not asks_person(question) and subject.unknown) or asks_for_owners(question)
+    return bool(who and subject.named) and calm and not question.symptoms
 
 
 def _wants_images(question: Question, subject: Subject) -> bool:
@@ -314,7 +314,8 @@ def _asks_description(question: Question, subject: Subject) -> bool:
 
 def _asks_settings(question: Question, subject: Subject) -> bool:
     about = question.asks("settings") and not question.asks("trouble", "health")
-    return about and bool(subject.named) and not question.states and not lacks_something(question)
+    other = question.states or lacks_something(question) or asks_for_owners(question)
+    return about and bool(subject.named) and not other
 
 
 def _asks_default(question: Question, subject: Subject) -> bool:
@@ -322,7 +323,7 @@ def _asks_default(question: Question, subject: Subject) -> bool:
 
 
 def _asks_about_health(question: Question, subject: Subject) -> bool:
-    asks = question.asks("trouble", "health", "changes") or bool(question.symptoms)
+    asks = question.asks("trouble", "health", "changes") or bool(question.symptoms) or question.words[-1:] == ("up",)
     aged = (question.newer_seconds or question.older_seconds) and not question.asks("why", "trouble", "health")
     if (aged and not question.symptoms) or _WHO_MAY.match(question.text):  # "anything younger than an hour?"
         return False
@@ -391,8 +392,8 @@ _PLANS: Final = (
     Plan(fits=_calm("replicas"), answer=details.replicas),
     Plan(fits=_asks_description, answer=details.described),
     Plan(fits=_asks_settings, answer=settings, said="said of fields"),
+    Plan(fits=_asks_who, answer=dependencies.uses, said="said of uses"),
     Plan(fits=asks_if_has, answer=inventory.number_or_list, takes=("concept",)),
     Plan(fits=asks_list, answer=inventory.number_or_list),
-    Plan(fits=_asks_who, answer=dependencies.uses, said="said of uses"),
     _CAUSE,
 )

@@ -85,6 +85,8 @@ _VALUED: Final = expression(
     r"|equals|equal to|of|with value|ist|auf|mit wert|gleich|es|a|en|con valor|vaut|est|sur|avec la valeur)"
     r"\s+[\"'`]?([\w.:/-]*\w)"
 )
+_INFINITIVE: Final = expression(r"\w{3,}[aei]rse")
+"""A Spanish verb, not a key: "puede label conectarse a books"."""
 _FULL_OF: Final = frozenset({("full", "of"), ("voll", "von"), ("voll", "mit"), ("lleno", "de"), ("plein", "de")})
 _SLASHED: Final = expression(r"(?<![\w./:=-])[a-z]+(?:/[a-z]+){1,3}(?![\w./:=-])")
 _CONTRACTED: Final = expression(
@@ -339,7 +341,8 @@ def _labels(text: str) -> Iterator[LabelTerm]:
         if not match[1].startswith("-") and not status:
             yield LabelTerm(key=match[1], value=match[3].rstrip(".:/-"), negated=match[2].startswith("!"))
     for match in _VALUED.finditer(text):  # "the annotation backup is true"
-        yield LabelTerm(key=match[1], value=match[2])
+        if not _INFINITIVE.fullmatch(match[1]):
+            yield LabelTerm(key=match[1], value=match[2])
 
 
 def states_health(text: str) -> bool:

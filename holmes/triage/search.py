@@ -125,7 +125,7 @@ class _Search:
 
         "infer waits for a gpu" is not about the namespace `gpu` if `infer` is in another one.
         """
-        elsewhere = named and not any(each.namespace in spaces for each in named[0].objects)
+        elsewhere = named and not any(each.namespace in ("", *spaces) for each in named[0].objects)
         return self._given if elsewhere and self._beside.issuperset(spaces) else spaces
 
     def _is_excluded(self, index: int) -> bool:

@@ -31,6 +31,7 @@ from holmes.triage.ledger import unread
 from holmes.triage.names import is_of, plain_value
 from holmes.triage.relations import relation_filters
 from holmes.triage.time_filters import time_filters
+from holmes.triage.topology import domain_filters
 from holmes.triage.users import claims_of, ingresses_to, users_of
 from holmes.triage.version_filters import version_filters
 from holmes.triage.vocabulary import word_list
@@ -75,6 +76,7 @@ def select(asked: Asked) -> Selection:
     """Select the objects that the question asks for. The ledger then holds the parts that no filter applied."""
     kinds = _kinds(asked)
     filters = [
+        *domain_filters(asked, kinds),
         *key_filters(asked, kinds),
         *filters_of(asked, kinds),
         *time_filters(asked, kinds),

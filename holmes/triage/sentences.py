@@ -57,6 +57,10 @@ _SINCE: Final = expression(r"since when|seit wann|desde cuando|depuis quand")
 _DATED: Final = frozenset({"when", "why", "trouble", "changes"})
 """Concepts whose answers say since when, so that a bare "since when" adds nothing."""
 _BETWEEN: Final = word_list("between subjects")
+_FORMERLY: Final = expression(
+    r"(?:what|which|was|welche[rs]?) (?:was|were|war|waren) .{0,12}(?:before|vorher|zuvor)\W*"
+)
+_VERBS: Final = word_list("modals")
 _LEAST_WORDS: Final = 2
 _MOST_PARTS: Final = 3
 _MOST_CHARACTERS: Final = 600
@@ -115,9 +119,13 @@ def _is_question(part: str, first: str) -> bool:
     if part is not first and _names_columns(words):
         return False
     if part is not first and _SINCE.fullmatch(folded(part).strip(" ?.!")):
-        return _DATED.isdisjoint(each.name for each in sightings(words_of(folded(first))))
+        earlier = sightings(words_of(folded(first)))
+        return _DATED.isdisjoint(each.name for each in earlier) and all(each.sense != "state" for each in earlier)
     fact = any(each.sense == "concept" and each.name in _SHORT for each in sightings(words))
-    return len(words) + int(fact) > _LEAST_WORDS and opens_question(part)
+    judges = (
+        part is first and len(words) == _LEAST_WORDS and "health" in {each.name for each in sightings(words[1:])}
+    )  # "web healthy, and on which node"
+    return judges or (len(words) + int(fact) > _LEAST_WORDS and opens_question(part))
 
 
 def _names_columns(words: tuple[str, ...]) -> bool:
@@ -144,7 +152,7 @@ def _by_facts(text: str) -> tuple[str, ...]:
     """Split a question that asks for two facts of one object: "replicas and memory limit of web"."""
     words = words_of(folded(text))
     every = sightings(words)
-    found = [each for each in every if each.sense == "concept" and each.name in _FACTS]
+    found = [each for each in every if each.sense == "concept" and each.name in _FACTS | {"settings"}]
     if len(found) > 1 and not found[0].first and words[0] in word_list("openings"):  # "ok and its limit?"
         return _by_facts(text.split(maxsplit=1)[-1])
     nouns = [each.last for each in every if each.sense == "kind" and vocabulary().is_plural(words[each.last])]
@@ -169,9 +177,17 @@ def _with_kinds(part: str, first: str) -> str:
     if not elliptic:
         return part
     nouns: list[str] = []
+    counted = next((each.last + 1 for each in found if each.name == "count"), 0)
+    noun = next((earlier[each.last] for each in sightings(earlier) if each.sense == "kind"), "")
+    if counted and noun and not _VERBS.isdisjoint(words[counted : counted + 1]):  # "and how many can take pods"
+        return " ".join((*words[:counted], noun, *words[counted:]))
+    image = next((earlier[each.first] for each in sightings(earlier) if each.name == "images"), "")
+    if image and _FORMERLY.fullmatch(folded(part)):  # "and what was it before"
+        return " ".join((words[0], image, *words[1:]))
     if not any(each.sense in ("kind", "word") or each.name in _FACTS for each in found):
         kinds = (each for each in sightings(earlier) if each.sense in ("kind", "word"))
         nouns += (word for each in kinds for word in earlier[each.first : each.last + 1])
+        nouns += [earlier[each.first] for each in sightings(earlier) if each.name == "replicas"]
     if not any(_is_measure(word) for word in words):
         nouns += filter(_is_measure, earlier)
     return " ".join((part, *dict.fromkeys(nouns)))

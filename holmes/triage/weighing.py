@@ -36,6 +36,7 @@ _OF: Final = word_list("of")
 _LAST_OPENING: Final = 2
 """The last place of a noun that the question begins with: "did the import of catalog fail"."""
 _FEW_WORDS: Final = 6
+_IT: Final = frozenset({"it", "its"})
 _KILLED: Final = "137"
 """The exit code of a container that got the signal SIGKILL."""
 _UNCHECKED: Final = frozenset({"permission", "usage", "secret_value", "uses", "resources"})
@@ -102,12 +103,21 @@ def _weighed_fact(asked: Asked, look: FirstLook) -> FirstLook:
     rows = (look.table.header, *look.table.rows) if look.table is not None else ()
     said = " ".join((look.summary, *rows, *look.lines, *look.evidence, *look.chain, *look.fix))
     left = (*left, *unsaid(said, asked.ledger.left("word", "value")))
+    left = (*left, *_pronouns(asked))
     if not left:
         return look
     parts = ", ".join(f"`{part}`" for part in left)
     text = f"Not answered: {parts} could not be applied, so the answer would be about something else."
     heading = "" if asked.question.wants_reason else NOT_KNOWN
     return replace(look, verdict="inconclusive", summary=text, heading=heading, table=None, lines=())
+
+
+def _pronouns(asked: Asked) -> tuple[str, ...]:
+    """Return the word for one thing, if nothing tells which: "what image does it run" is not about all images."""
+    question, subject = asked.question, asked.subject
+    named = subject.named or subject.namespaces or subject.kinds or subject.values or question.labels
+    asks = question.asks("images", "placement", "replicas", "resources", "address", "usage")
+    return () if named or question.found_word or not asks else tuple(_IT.intersection(question.words))
 
 
 def _weighed_health(asked: Asked, look: FirstLook) -> FirstLook:
