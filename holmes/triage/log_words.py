@@ -11,7 +11,7 @@ from holmes.diagnosis.facts.log_groups import stories_of
 from holmes.triage.connections import connections, identity
 from holmes.triage.log_evidence import cause_in_logs
 from holmes.triage.past import past_period
-from holmes.triage.vocabulary import vocabulary
+from holmes.triage.vocabulary import language_of, vocabulary
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -76,8 +76,9 @@ def _score(asked: Asked, cause: LogCause) -> int:
         + _BY_STATUS * len(statuses & answered)
         + _BY_SUBJECT * bool(named & _uses(asked, cause))
     )
-    # Other trouble can begin at the same time: the time alone does not tell whether it is what was asked about.
-    return fits + _BY_TIME * _began_then(asked, cause) if fits or not words else 0
+    # Other trouble can begin at the same time, so that the time alone is no proof if the words could have fitted.
+    unlike = not words or language_of(asked.question.words) != "en"
+    return fits + _BY_TIME * _began_then(asked, cause) if fits or unlike else 0
 
 
 def words_asked(asked: Asked) -> Iterator[str]:
