@@ -201,6 +201,9 @@ def changes(asked: Asked) -> FirstLook:
     summary = f"{counted(len(rows), noun)}{of_kinds} {place_of(asked)} {span}{newest}{others}."
     unknown = ", ".join(f"`{word}`" for word in asked.subject.unknown)
     notes = (f"Not understood, and not taken into account: {unknown}.",) if unknown else ()
+    said = any(beginnings(each).search(asked.question.spoken) for each in ("any change", *_SORTS))
+    if not rows and not said and not asked.question.asks("changes"):  # "what happened to web at 4"
+        return fact(asked, f"Not known what happened: {summary}", None, "inconclusive", notes=notes)
     return fact(asked, summary, table_of(("time", "object", "change"), rows), notes=notes)
 
 
