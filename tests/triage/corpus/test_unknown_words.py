@@ -21,7 +21,8 @@ MOST: Final = 0.03
 MOST_OF_LINES: Final = 0.05
 """The share of answers from log lines that may keep their verdict."""
 SAMPLE: Final = 40
-_ENDS_PLAINLY: Final = re.compile(r"[\w)]\??$")
+_ENDS_PLAINLY: Final = re.compile(r"^(?!.*[.?!] ).*[\w)]\??$", re.DOTALL)
+"""One sentence: words after a question can belong to a remark, which is rightly ignored."""
 
 
 def _plain(*, of_lines: bool) -> list[Case]:
@@ -29,7 +30,7 @@ def _plain(*, of_lines: bool) -> list[Case]:
     found = [
         each for each in read_corpus("development", "questions")
         if each.expected.verdicts == ("answered",) and each.language == "en" and each.cluster not in ("", DEMO)
-        and not each.earlier and len(each.question.split()) < 14 and _ENDS_PLAINLY.search(each.question.strip())
+        and not each.earlier and len(each.question.split()) < 14 and _ENDS_PLAINLY.match(each.question.strip())
     ]  # fmt: skip
     found = [each for each in found if not of_lines or re.search(r"log|num", each.group)]
     judged = map(judge, answers_to(cases(found, len(found) // SAMPLE)))
