@@ -76,7 +76,7 @@ def _score(asked: Asked, cause: LogCause) -> int:
         + _BY_STATUS * len(statuses & answered)
         + _BY_SUBJECT * bool(named & _uses(asked, cause))
     )
-    # Other trouble can begin at the same time, so that the time alone is no proof if the words could have fitted.
+    # Other trouble can begin at the same time, so that the time alone proves nothing if the words could have fitted.
     unlike = not words or language_of(asked.question.words) != "en"
     return fits + _BY_TIME * _began_then(asked, cause) if fits or unlike else 0
 
