@@ -94,7 +94,7 @@ def asks_changes(question: Question, subject: Subject) -> bool:
     if question.asks("count"):
         return _counts_changes(question)
     spoken = subject.without_names(question.spoken)  # "who uses the secret of la-rotate"
-    said = any(beginnings(each).search(spoken) for each in ("any change", *_SORTS, "removal"))
+    said = _tells_of_change(spoken) or beginnings("removal").search(spoken) is not None
     deployed = _HAPPENED.search(question.text) is not None and "Deployment" in question.kinds
     happened = beginnings("what happened").search(question.spoken) is not None
     dated = question.period is not None
@@ -102,6 +102,10 @@ def asks_changes(question: Question, subject: Subject) -> bool:
     told = said and (dated or (asks_who(question) and not rights))
     latest = said and not subject.named and _LATEST.search(question.text) is not None
     return question.asks("changes") or latest or told or ((deployed or happened) and dated)
+
+
+def _tells_of_change(spoken: str) -> bool:
+    return any(beginnings(each).search(spoken) for each in ("any change", *_SORTS))
 
 
 def changed_before(question: Question) -> bool:
@@ -201,7 +205,7 @@ def changes(asked: Asked) -> FirstLook:
     summary = f"{counted(len(rows), noun)}{of_kinds} {place_of(asked)} {span}{newest}{others}."
     unknown = ", ".join(f"`{word}`" for word in asked.subject.unknown)
     notes = (f"Not understood, and not taken into account: {unknown}.",) if unknown else ()
-    said = any(beginnings(each).search(asked.question.spoken) for each in ("any change", *_SORTS))
+    said = _tells_of_change(asked.subject.without_names(asked.question.spoken))
     if not rows and not said and not asked.question.asks("changes"):  # "what happened to web at 4"
         return fact(asked, f"Not known what happened: {summary}", None, "inconclusive", notes=notes)
     return fact(asked, summary, table_of(("time", "object", "change"), rows), notes=notes)

@@ -24,7 +24,7 @@ _BETWEEN: Final = word_list("naming") | word_list("conjunctions")
 def domain_of(state: ClusterState, each: ClusterObject, domain: str) -> str:
     """Return the zone or the region of a node, or of the node of a pod, or an empty string."""
     name = each.text("spec", "nodeName") if each.kind == "Pod" else each.name if each.kind == "Node" else ""
-    node = next((one for one in state.of("Node") if one.name == name), None)
+    node = state.get("Node", "", name)
     labels = node.labels if node is not None else {}
     keys = (*(f"{label}{domain}" for label in _LABELS), *(key for key in labels if key.rpartition("/")[2] == domain))
     return next((labels[key] for key in keys if key in labels), "")
