@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 def render_prompt(name: str, variables: Mapping[str, object] | None = None) -> str:
     """Render `prompts/<name>.jinja2`. The same variables always produce the same bytes."""
-    # Imported here, because commands such as `holmes --help` do not need jinja2.
+    source = prompt_directory() / f"{name}.jinja2"
+    if variables is None:
+        return source.read_text(encoding="utf-8").strip()
+    # Imported here, because commands such as `holmes --help` and answers without an LLM do not need jinja2.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -25,4 +28,4 @@ def render_prompt(name: str, variables: Mapping[str, object] | None = None) -> s
         lstrip_blocks=True,
         autoescape=False,  # noqa: S701  the result is plain text, not HTML
     )
-    return environment.get_template(f"{name}.jinja2").render(variables or {}).strip()
+    return environment.get_template(f"{name}.jinja2").render(variables).strip()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.prompts import render_prompt
+from holmes.settings.model import BUILTIN_MODEL
 from holmes.toolsets.wrappers import Selected
 from holmes.values.first_look import FIRST_LOOK_TOOL
 from holmes.values.messages import SystemMessage
@@ -55,7 +56,12 @@ def outfit_of(
     *,
     first_look: bool,
 ) -> Outfit:
-    """Choose the full form or the short form. `first_look` is true if conversations get a first look."""
+    """Choose the full form or the short form. `first_look` is true if conversations get a first look.
+
+    The built-in rules read no prompt.
+    """
+    if model.model.name == BUILTIN_MODEL:
+        return Outfit(system=SystemMessage(text=""), toolsets=toolsets)
     if not _wants_short_form(settings, model):
         instructed = [toolset for toolset in toolsets if toolset.instructions]
         variables = {"toolsets": instructed, "unavailable": unavailable, "first_look": first_look}

@@ -259,7 +259,7 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
 
 
 class _HookParts(BaseModel):
-    model_config = ConfigDict(hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True, defer_build=True)
 
     condition: Annotated[Condition, Field(discriminator="type")]
     action: Annotated[Action, Field(discriminator="type")]

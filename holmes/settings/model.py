@@ -93,7 +93,7 @@ _OWN_FIELDS = {
 class ModelAccess(BaseModel):
     """Defines how to reach one model. Prices are in US dollars per token."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     name: str = ""
     """Name of the model in the model list. Empty for a summary model that has no entry."""

@@ -56,7 +56,7 @@ class SettingsGroup(BaseModel):
     section: ClassVar[str] = ""
     flat_aliases: ClassVar[bool] = True
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 
 def setting_of(group: type[SettingsGroup], field_name: str) -> Setting:

@@ -12,7 +12,6 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from holmes.toolsets.registry import ToolsetStatus, discover_factories
-from holmes.toolsets.yaml.building import build_definition, checked_keys, has_ignored_transformers
 from holmes.toolsets.yaml.loader import (
     WrittenToolset,
     declared_variable_names,
@@ -211,6 +210,9 @@ def load_catalogue(
         if decided is not None:
             statuses.append(decided)
             continue
+        # Imported here, because `builtin/triage` reads no such entry, and templates and schemas slow down the start.
+        from holmes.toolsets.yaml.building import build_definition, checked_keys, has_ignored_transformers
+
         try:
             checked = checked_keys(entry, variables)
             keys = checked.keys
@@ -281,6 +283,8 @@ def _python_toolsets(
         made = PythonToolset(factory=factory, source=source, config=default_configs.get(factory.name, {}))
         enabled = factory.enabled_by_default or bool(made.config)
         if entry is not None:
+            from holmes.toolsets.yaml.building import checked_keys
+
             try:
                 keys = checked_keys(entry, variables).keys
             except ConfigError as error:

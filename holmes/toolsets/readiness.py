@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING
 
 from holmes import __version__
 from holmes.toolsets.registry import ToolsetStatus
-from holmes.toolsets.yaml.prerequisites import Obstacle, command_obstacle, has_commands, quick_obstacle
-from holmes.toolsets.yaml.toolset import YamlToolset
 from holmes.values.errors import masked
 
 if TYPE_CHECKING:
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from holmes.toolsets.catalogue import Catalogue, PythonToolset
     from holmes.toolsets.registry import ToolsetContext
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
+    from holmes.toolsets.yaml.prerequisites import Obstacle
     from holmes.values.environment import Environment
     from holmes.values.tools import Toolset
 
@@ -120,6 +119,10 @@ class _Checker:
     policy: CheckPolicy
 
     async def check_yaml(self, definition: YamlToolsetDefinition) -> _Checked:
+        # Imported here, because `builtin/triage` has no YAML toolsets.
+        from holmes.toolsets.yaml.prerequisites import command_obstacle, has_commands, quick_obstacle
+        from holmes.toolsets.yaml.toolset import YamlToolset
+
         environment = self.context.environment
         status = _yaml_status(definition)
         if refused := self._refused(status):
