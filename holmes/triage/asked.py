@@ -10,6 +10,7 @@ from holmes.diagnosis.facts.templates import workloads_behind
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.connections import connections, identity
 from holmes.triage.ledger import Ledger
+from holmes.triage.names import images_of, is_part_of_image
 from holmes.values.first_look import FirstLook
 
 if TYPE_CHECKING:
@@ -146,8 +147,9 @@ def guesses(named: Iterable[Named]) -> Iterator[str]:
     """Yield a sentence for each name that no object has."""
     for each in named:
         if each.match != "exact":
-            kind = "pod" if each.match == "gone" else "object"
-            yield f"No {kind} is named `{each.name}`; this answer is about {each.objects[0].ref}."
+            kind, meant = "pod" if each.match == "gone" else "object", each.objects[0]
+            image = next((f", which runs `{one}`" for one in images_of(meant) if is_part_of_image(each.name, one)), "")
+            yield f"No {kind} is named `{each.name}`; this answer is about {meant.ref}{image}."
 
 
 def _notes(asked: Asked, named: Named | None) -> Iterator[str]:

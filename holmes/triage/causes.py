@@ -195,6 +195,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
         empty = halted.at("spec", "replicas") == 0 and "zero" not in asked.question.states
         unfulfilled = not word_list("unfulfilled").isdisjoint(asked.question.words)  # "nothing lands there anymore"
         denied = unfulfilled or is_denied(asked.question, asked.subject)  # "price-sync has not run for a week"
+        denied = denied or (halted.kind == "CronJob" and asked.question.asks("health"))
         if (empty or denied) and not is_scaled(asked, halted):
             asked.ledger.take("bound")
             causes = (each.incident.cause for each in candidates if each.incident.culprit == halted.ref)
@@ -204,7 +205,7 @@ def _of_logs_or_notes(asked: Asked, named: Named, candidates: list[_Candidate], 
     others = [each.incident for each in candidates if not each.own and each.incident.severity == "critical"]
     upstream = [each for each in others if not harms_only_others(asked.state, asked.question, each, named.objects)]
     told = undelivered(asked, named) or told_by_clients(asked, named)
-    look = told or without_cause(asked, named, upstream)
+    look = told or without_cause(asked, named, upstream, [each.incident for each in candidates if each.own])
     return replace(look, notes=(*look.notes, *_noted(asked, named, candidates)))
 
 

@@ -26,6 +26,12 @@ _WHO_DID: Final = expression(
     r"|changed|edited|touched|restarted|broke|abgeschaltet|ausgeschaltet|geandert|geloscht|gestoppt|apago|cambio|borro|paro"
     r"|arrete|modifie|supprime)\b"
 )
+_WHO_ACTS: Final = expression(
+    r"(?:who|wer|quien|qui) (?:keeps |always |is )?(?:evict|kill|restart|scal|delet|chang|edit|stopp?|remov|reset"
+    r"|revert|overwrit|start|creat)(?:s|es|ing)\b"
+    r"|.*[.!?;,] (?:who does (?:that|this|it)|wer macht das|quien hace eso|qui fait (?:ca|cela))\b"
+)
+"""A question for the actor of what happens again and again: "who evicts its pods", "it is 2 again. Who does that?"."""
 _WHICH_USER: Final = expression(
     r"\b(?:which|what|as which|as what|welche[rn]?|que|quel) (?:\w+ )?(?:user|username|account|password|role|benutzer"
     r"|usuario|utilisateur|compte)\b"
@@ -45,6 +51,11 @@ _PERSONS: Final = word_list("persons")
 _OWN_WISHES: Final = word_list("own wish verbs")
 _WISHES: Final = word_list("wish verbs") | _OWN_WISHES
 _NUMBERS: Final = word_list("indefinite") | {"two", "three", "zwei", "drei", "dos", "tres", "deux", "trois"}
+SOMEBODY: Final = (
+    r"(?:(?:some|any)(?:one|body)|jemand|irgendwer|irgendjemand|alguien|quelqu.un|(?<=hat )wer|(?<=habt )wer)"
+)
+"""A pattern of the words for an unnamed person."""
+_PLACING: Final = frozenset({"in", "im", "en", "dans"})
 _NARROWING: Final = word_list("narrowing")
 _LISTED: Final = word_list("listed before")
 _ONES: Final = frozenset({"ones", "one"})
@@ -79,6 +90,11 @@ def asks_who(question: Question) -> bool:
 def asks_person(question: Question) -> bool:
     """Return whether a question asks for the person who did something: "who switched off web"."""
     return _WHO_DID.match(question.text) is not None
+
+
+def asks_actor(question: Question) -> bool:
+    """Return whether a question asks for the person or program that does something."""
+    return asks_person(question) or _WHO_ACTS.match(question.text) is not None
 
 
 def asks_user(question: Question) -> bool:
@@ -235,6 +251,18 @@ def is_apart(question: Question, index: int, spaces: Sequence[str]) -> bool:
     said = [each for each, word in enumerate(question.words) if word in spaces]
     forbidden = "permission" in question.symptoms
     return bool(said) and (forbidden or not set(said) & set(question.clause(index)))
+
+
+def is_bare(question: Question, index: int) -> bool:
+    """Return whether a noun in the place of a name is one: "uploads fail in media", "restarts of label", "image ok?".
+
+    After "of" and before "ok", only a name in the singular has no article.
+    """
+    words, clause = question.words, question.clause(index)
+    after = words[index - 1] if index > 0 and index + 1 not in clause else ""
+    judged = index == clause.start and any(each.first == index + 1 and each.name == "health" for each in question.found)
+    singular = not vocabulary().is_plural(words[index])
+    return after in _PLACING or (singular and (judged or (after == "of" and index > 1)))
 
 
 def must_be_name(word: str, *, quoted: bool, sure: bool) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from holmes.triage.names import alike
 from holmes.triage.subjects import Missing, Named
-from holmes.triage.vocabulary import vocabulary
+from holmes.triage.vocabulary import vocabulary, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +24,7 @@ _MOST_CONTENT: Final = 3
 _NOUNS: Final = frozenset({"server", "servers", "servidor", "serveur", "host", "system", "app", "application"})
 """Words for what runs that are also a part of the names of some products."""
 _INFLECTED: Final = ("ing", "ly", "en", "ees", "ed", "ado", "ada", "ados", "ido", "ida", "idos")
+_SAYING: Final = word_list("saying")
 _ACTORS: Final = (("you",), ("i",), ("we",), ("to",), ("please",), ("ich",), ("wir",), ("je",), ("nous",))
 
 
@@ -39,7 +40,10 @@ def guessed_from(
     rest, words = [], question.words
     match: Literal["part", "similar"]
     for word in unknown:
-        verb = word in words and words[words.index(word) - 1 : words.index(word)] in _ACTORS
+        at = words.index(word) if word in words else 0
+        verb = at > 0 and words[at - 1 : at] in _ACTORS
+        if not _SAYING.isdisjoint(words[at + 1 : at + 2]) and vocabulary().is_plural(word):  # "readers complain"
+            continue
         found, match = () if verb else names.containing(word, spaces), "part"
         found = found or (() if verb else names.with_image(word, spaces))
         near = nearest(word, "", spaces) if len(word) >= LEAST_TYPED and not found else ()

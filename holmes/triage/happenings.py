@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.changes import all_changes
+from holmes.diagnosis.facts.changes import all_changes, creation_of
 from holmes.kubernetes.fields import duration, written
 from holmes.triage.causes import look_for_cause
 from holmes.triage.complaints import changes_told
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
-from holmes.triage.grammar import asks_who, names_things
+from holmes.triage.grammar import SOMEBODY, asks_who, names_things
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.periods import unread_time
@@ -48,7 +48,10 @@ _NEW_VERSION: Final = expression(
     r"\b(?:(?:new|newer|another|other|neuen?|neuere|andere|nueva|otra|nouvelle|autre) (?:version|image|tag|imagen)"
     r"|version (?:nueva|mas nueva))\b"
 )
-_WHENEVER: Final = expression(r"\b(?:when|last time|who|wann|wer|zuletzt|cuando|quien|quand|qui)\b")
+_WHENEVER: Final = expression(
+    r"\b(?:when|last time|who|wann|wer|zuletzt|cuando|quien|quand|qui"
+    r"|same time|gleichzeitig|gleichen zeit|mismo tiempo|meme temps)\b"
+)
 _TEMPLATED: Final = frozenset({"StatefulSet", "DaemonSet", "CronJob"})
 """Kinds whose rollouts are only visible as edits."""
 
@@ -70,12 +73,10 @@ _LATEST: Final = expression(
 )
 """The newest changes of all times: "the last three rollouts"."""
 _CREATED: Final = expression(r"\b(?:created|erstellt\w*|angelegt\w*|cread[oa]s?|crear?on|crees?|creees?|born)\b")
-_SOMEBODY: Final = (
-    r"(?:(?:some|any)(?:one|body)|jemand|irgendwer|irgendjemand|alguien|quelqu.un|(?<=hat )wer|(?<=habt )wer)"
-)
 _DID: Final = r"(?:has|have|had|did|hat|hatte|ha|han|habra|a|aurait)"
 _BY_SOMEBODY: Final = expression(
-    rf"(?:\b{_DID} (?:\w+ )?{_SOMEBODY}\b|\b{_SOMEBODY} (?:{_DID}\b|\w+ed\b)|\best-ce que {_SOMEBODY} a\b)"
+    rf"(?:\b{_DID} (?:\w+ )?{SOMEBODY}\b|\b{SOMEBODY} (?:{_DID}\b|\w+ed\b)|\best-ce que {SOMEBODY} a\b"
+    rf"|\b(?:was|were|been|wurden?|worden|fue|fueron|sido|ete)\b[^,;:!?.\n]*\b(?:by|von|durch|por|par) {SOMEBODY}\b)"
     r"(?! (?:a|any|the|eine?n?|una?|une|des)\b)[^,;:!?.\n]*"
 )
 """A person acted: "has anyone fiddled with it"."""
@@ -142,12 +143,14 @@ def acts(question: Question, subject: Subject) -> bool:
     told = _BY_SOMEBODY.search(question.text)
     if told is None or not any(each.name in told[0] for each in subject.named):
         return False
-    stated = re.match(_SOMEBODY, told[0]) is not None and question.asks("health", "trouble")
+    stated = re.match(SOMEBODY, told[0]) is not None and question.asks("health", "trouble")
     if stated or question.asks("why", "logs", "negation"):  # "is web healthy? someone edited it"
         return False
-    changed = beginnings("any change").search(told[0]) is not None
+    restarted = {*question.states, *question.symptoms} <= {"restarting", "crash"}  # by a person, this is a rollout
+    restarted = restarted and bool(question.symptoms)
+    changed = restarted or beginnings("any change").search(told[0]) is not None
     other = (
-        question.asks("uses", "permission", "usage", "trouble", "health", "exec")
+        question.asks("uses", "permission", "usage", "trouble", "health", "exec", "login")
         or question.symptoms
         or question.states
     )
@@ -272,6 +275,8 @@ def _of_question(asked: Asked, found: set[DatedChange]) -> tuple[str, list[Dated
     if not sorts:
         return "change", [*found]
     noun = sorts[0] if len(sorts) == 1 else "change"
+    if noun == "creation" and not asked.question.kinds and not asked.subject.named:
+        found = found | {creation_of(each) for each in asked.state.of("Job") if asked.subject.contains(each)}
     return noun, [each for each in found if each.sort in sorts or ("rollout" in sorts and _is_deployed(each))]
 
 

@@ -193,7 +193,7 @@ def _objects(asked: Asked) -> FirstLook:
             else f"No {noun} found {asked.subject.place}.",
         )
     extremes = word_list("most").intersection(words_of(asked.question.text.replace("at most", "")))
-    extremes |= {chosen_by(asked.question)} - {""}
+    extremes |= {chosen_by(asked.question)} - {""} | word_list("in order").intersection(asked.question.words[-1:])
     extreme = len(found) > 1 and bool(extremes)
     if extreme and not _is_ordered(asked, selection, columns) and not asked.question.comparisons:
         return not_answered(asked, sorted(extremes), to=plural(noun), what="order")
@@ -325,7 +325,8 @@ def _incidents(asked: Asked) -> FirstLook:
     """Answer how many incidents there are."""
     found = [each for each in asked.report.incidents if each.severity != "info" and is_in_scope(asked, each)]
     rows = [(str(each.culprit), each.severity, each.title) for each in found]
-    text = f"{counted(len(rows), 'incident')} {asked.subject.place}."
+    least = "At least " if rows else ""
+    text = f"{least}{counted(len(rows), 'incident')} {asked.subject.place}; what only logs show is not counted."
     return fact(asked, text, table_of(("culprit", "severity", "incident"), rows))
 
 

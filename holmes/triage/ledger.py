@@ -30,7 +30,7 @@ _WEIGHTY: Final = frozenset({
 _OF_FIELDS: Final = frozenset({"settings", "resources", "replicas"})
 _ARTICLES: Final = word_list("determiners") | (word_list("indefinite") - {"1", "one"}) | {"einen"}
 _HAVING: Final = word_list("having")
-_NUMBER: Final = expression(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?![\w:/=-])")
+_NUMBER: Final = expression(r"(?<![\w.:/=-])\d+(?:\.\d+)*(?: ?(?i:[kmgtp]ib?|[kmgt]b)\b)?(?![\w:/=-])")
 _NEWEST_IMAGE: Final = expression(r"\b(?:latest|newest) images?\b(?! tag)")
 """The newest image of a registry, which nothing in the cluster tells, or the tag `latest`."""
 _CODE: Final = expression(
@@ -161,8 +161,10 @@ def _numbers(question: Question, named: set[str]) -> Iterator[str]:
             continue  # "limits 4 web"
         length = not before or before[0] in ("last", "first", "top", "latest", "newest", "oldest", "letzten", "ersten")
         aged = question.older_seconds or question.newer_seconds
+        stated = not match[0][-1].isdigit() and named  # "the limit of web is 512Mi, right?"
         told = _is_told(question, match[0]) or (not listed and _CODE.search(question.text[: match.start()]) is not None)
-        if match[0] not in used and match[0] not in said and match[0] not in period and not (length or aged or told):
+        free = all(match[0] not in each for each in (used, said, period))
+        if free and not (length or aged or told or stated):
             yield match[0]
 
 

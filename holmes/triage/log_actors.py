@@ -76,7 +76,7 @@ _WAITS: Final = expression(
 """Words about the one who does not get a lock."""
 _REJECTED: Final = expression(
     r"(?i)(?<![\w.-])(?<!java:)(?<!&code=)40[13]\b(?!: quota)|(?<![\w/=:+-])(?:denied\b(?!\" =>)|unauthori[sz]ed)(?!-)"
-    r"|(?<![\w.-])(?<!full, )(?<!queue )reject"
+    r"|(?<![\w.-])(?<!full, )(?<!queue )(?<!execution was )reject"
     r"(?!s an\b|ed_|-|.{0,100}\b(?:execution|java|full|since|too many|limit|adding|signature|pool|nack)\b)"
     r"|(?<!out )(?<!out has )(?<!ion )(?<!ts an )(?<![?&-]token=)\bexpired?\b(?!-)"
 )

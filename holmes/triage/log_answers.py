@@ -17,7 +17,7 @@ from holmes.triage.log_amounts import REQUESTS, amount_left
 from holmes.triage.log_bounds import bounds_left, bounds_of_lines
 from holmes.triage.log_certainty import doubt_of_none
 from holmes.triage.log_counts import methods_of_lines, number_of_verb, requests_of_lines, unclear_key, verb_left
-from holmes.triage.log_errors import MOST_ERRORS, ORDINAL_LINE, asks_error_lines
+from holmes.triage.log_errors import MOST_ERRORS, ORDINAL_LINE, asks_error_lines, warnings_instead
 from holmes.triage.log_lines import filters_of_lines, lines_of, reads_whole, span_of
 from holmes.triage.log_order import FEW, asks_one, some_of_order, successes, wants_first, wants_success
 from holmes.triage.log_texts import counts_symptom, counts_unknown, filters_of_texts, foreign_noun, of_which, words_left
@@ -226,6 +226,7 @@ def log_answer(asked: Asked) -> FirstLook:
     every = of_which(asked, found) if share is not None else found
     of_all = f" ({len(shown) / max(1, len(every)):.1%} of {len(every):,})" if share is not None else ""
     summary = f"{counted(len(shown), 'log line')}{of_all}{told} {place_of(asked)}{span}."
+    summary += warnings_instead(asked, filters, found) if not shown else ""
     if shown and asks_one(asked.question):
         one = some_of_order(asked, shown)[0]
         which = "first" if wants_first(asked.question) else "last"

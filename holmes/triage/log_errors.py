@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.log_weights import is_telemetry
 from holmes.kubernetes.fields import written
-from holmes.previews.severity import ERROR, severity_of
+from holmes.previews.severity import ERROR, WARNING, severity_of
 from holmes.triage.log_lines import lines_of
 from holmes.triage.markdown import counted, plain
 from holmes.triage.vocabulary import word_list, words_of
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holmes.triage.asked import Asked
-    from holmes.triage.log_lines import LogLine
+    from holmes.triage.log_lines import LineFilter, LogLine
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
 
@@ -162,3 +164,15 @@ def told_by_lines(asked: Asked) -> str:
 def _is_error(line: LogLine) -> bool:
     level = line.level if line.level is not None else severity_of(line.text)
     return level >= ERROR and not is_telemetry(line.text)
+
+
+def warnings_instead(asked: Asked, filters: Sequence[LineFilter], found: Sequence[LogLine]) -> str:
+    """Return a sentence with the warnings of logs in which no line has the level that the question asks for."""
+    if asked.question.period is not None or not any("level" in one.told for one in filters):
+        return ""
+    milder = [line for line in found if WARNING <= severity_of(line.text, line.level) < ERROR]
+    return (
+        f" {counted(len(milder), 'line')} with a warning, the last: {plain(milder[-1].text, _SHOWN_CHARACTERS)}."
+        if milder
+        else ""
+    )

@@ -71,7 +71,7 @@ _ELSEWHERE: Final = expression(r"://|(?<![\w.])[a-z][\w-]*\.[\w.-]+:\d{2,5}\b|\b
 _ITEM: Final = expression(r"\b((?:delivery|message|msg|job|task|event|offset)(?:[ _-]?(?:tag|id))?[ =:#]{1,2}\d{4,})\b")
 """A message of a queue with its number."""
 _KEPT: Final = expression(
-    r"(?i)(?<![./-])(?<!(?:update|source) )(?<!node )\block(?:s|ed|ing)?\b(?! file|:\w)"
+    r"(?i)(?<![./-])(?<!(?:update|source) )(?<!node )(?<!,')\block(?:s|ed|ing)?\b(?! file|:\w)"
     r"|(?<!-only )(?<!use by )\btransactions?\b"
     r"|(?<!ssl )(?<![./])\bsessions?\b(?!\.\w|[ _]token)|\bconnections? (?:leak|not (?:closed|returned))"
     r"|\brequeue[ds]?\b|\bredeliver(?:y|ed)\b|\bunacked\b"
@@ -80,7 +80,7 @@ _KEPT: Final = expression(
 _CLOCK: Final = expression(r"(?i)\b(?:clock|time|ntp|chrony)\b")
 _REJECTS: Final = expression(
     r"(?i)(?:\bstatus|(?<![?&])\bcode|\bhttp(?:/[\d.]+)?|\banswered|\breturned|->|\bgot)\W{0,3}40[13]\b"
-    r"|(?<![\w/.=+-])(?<!\b0 )(?<!queue )(?:rejected"
+    r"|(?<![\w/.=+-])(?<!\b0 )(?<!queue )(?:(?<!execution was )rejected"
     r"(?!.{0,100}\b(?:execution|java|full|since|too many|limit|adding|signature|pool|nack)\b)"
     r"|unauthori[sz]ed|(?<!:)(?:denied(?!\" =>)|forbidden(?!: (?:exceeded|failed|m..imum|\w+ max)\b)))(?![\w-]|\.\w)"
 )

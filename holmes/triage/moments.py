@@ -12,6 +12,7 @@ from holmes.kubernetes.fields import duration, exact_duration, text, written
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, table_of
+from holmes.triage.grammar import SOMEBODY
 from holmes.triage.lifetimes import before_end
 from holmes.triage.log_errors import asks_error_lines
 from holmes.triage.log_times import told_by_logs
@@ -108,6 +109,7 @@ _DID: Final = expression(
     r"(?:did|has|have|hat|haben|ist|sind|wurden?|se ha|se han|ha|han|est-ce que|a-t-il"
     r"|.{1,60} (?:a-t-il|s'est-il|a-t-elle))\b"
 )
+_ACTS: Final = expression(rf"\w+ {SOMEBODY}\b")  # "did anyone restart web" asks for a rollout
 _FIRST: Final = expression(r"\b(?:first|erste[ns]?|zuerst|primer[oa]?|premiere?)\b")
 _WHAT: Final = word_list("what changed")
 
@@ -147,7 +149,7 @@ def _asks_if_ended(question: Question, subject: Subject) -> bool:
         "crash",
         "memory",
     }
-    runs = any(each.kind in (*WORKLOADS, "Pod") for each in subject.objects)
+    runs = any(each.kind in (*WORKLOADS, "Pod") for each in subject.objects) and not _ACTS.match(question.text)
     return (
         runs and not other and _DID.match(question.text) is not None and _topics(question, subject.objects) == (_ENDED,)
     )

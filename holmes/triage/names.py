@@ -73,7 +73,7 @@ class Names:
                     self._by_address[address].append(each)
         self._by_node_port = _node_ports(state)
         pods = (each for kind in (*_WORKLOADS, "Pod") for each in state.of(kind))
-        self._images = {image.lower() for each in pods for image in _images(each)}
+        self._images = {image.lower() for each in pods for image in images_of(each)}
         self.kinds = dict(_kind_words(state))
         self.values: set[str] = set()
         for kind in state.kinds:
@@ -210,7 +210,7 @@ class Names:
         found: dict[str, list[ClusterObject]] = defaultdict(list)
         for each in (each for kind in sorted(_WORKLOADS) for each in self.state.of(kind)):
             if self.state.workload_of(each) is each:
-                for image in dict.fromkeys(_images(each)):
+                for image in dict.fromkeys(images_of(each)):
                     found[image.lower().partition("@")[0].rpartition("/")[2].partition(":")[0]].append(each)
         return found
 
@@ -321,7 +321,8 @@ def _node_ports(state: ClusterState) -> dict[str, list[ClusterObject]]:
     return found
 
 
-def _images(each: ClusterObject) -> Iterator[str]:
+def images_of(each: ClusterObject) -> Iterator[str]:
+    """Yield the images of a pod, or of the pods of a workload."""
     return (text(one, "image") for one in _containers(each))
 
 

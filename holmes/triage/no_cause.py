@@ -14,11 +14,11 @@ from holmes.kubernetes.fields import REVISION_LABEL, integer, text, written
 from holmes.triage.asked import look_about, one_sentence
 from holmes.triage.at_once import starting_words
 from holmes.triage.connections import connections
-from holmes.triage.intended import says_outdated
+from holmes.triage.intended import is_of_siblings, says_outdated
 from holmes.triage.ledger import unread
 from holmes.triage.log_troubles import troubles_of, workloads_of
 from holmes.triage.object_times import times_of
-from holmes.triage.past import is_past
+from holmes.triage.past import is_past, was_there
 from holmes.triage.run_logs import silent_run
 from holmes.triage.scopes import LOGGING, VISIBLE
 from holmes.triage.states import is_ready
@@ -42,25 +42,34 @@ _SIGNS: Final = word_list("signs of trouble")
 _RESULTS: Final = frozenset({"completed", "failed"})
 _LATELY_SECONDS: Final = 3_600.0
 _LEAST_LINES: Final = 3
+_STATELESS: Final = frozenset({"IngressClass", "StorageClass", "PriorityClass", "RuntimeClass"})
 
 
-def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> FirstLook:
-    """Return the look at a subject without a known fault. `upstream` contains the faults of what it depends on."""
+def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident], own: Sequence[Incident]) -> FirstLook:
+    """Return the look at a subject without a known fault that can be the reason.
+
+    `upstream` contains the faults of what it depends on, and `own` its own incidents. The answer names a critical one
+    of them, because it explains something else.
+    """
     first = named.objects[0]
     words = f"{first.ref} ({status_of(first)})"
     settled = _settled(asked, named) if _asks_of_leak(asked.question) else None
-    gaps = unread(asked.state, _needed(asked, named), (first.namespace,) if first.namespace else ())
+    unknown = _unknown_state(asked, named, words)
     waiting = next((each for each in named.objects if not is_ready(each)), None)
     silence = silent_run(asked, named)
     kept = next(filter(None, (_kept_old(asked, each) for each in named.objects)), "") if says_outdated(asked) else ""
-    doubtful = asked.question.symptoms - VISIBLE and not asked.question.asks("health")
-    doubtful = doubtful and not (_asks_about_now(asked.question) and _works(asked, named))
+    grave = [each for each in own if each.severity == "critical" and was_there(asked, each)]
+    beside = next((each for each in grave if not is_of_siblings(asked, named, each)), None)
     if kept and waiting is None:
         return look_about(asked, named, "answered", f"{kept} No fault was found in {words}.")
-    if gaps:
-        text = f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
+    if unknown:
+        text = unknown
     elif waiting is not None:
         text = _unready(asked, waiting)
+    elif beside is not None:
+        text = f"Nothing shows this trouble in {words}, but it has another fault: {_sentence(beside)}"
+        if _asks_about_now(asked.question) and not asked.question.asks("why"):
+            return look_about(asked, named, "answered", text)
     elif silence:
         text = f"Cannot determine whether {words} hangs. {silence}"
     elif settled is not None:
@@ -68,7 +77,7 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
         return replace(look, evidence=(settled[1],))
     elif upstream and asked.question.wants_reason:
         text = _of_dependency(words, upstream[0])
-    elif doubtful:
+    elif _is_doubtful(asked, named):
         text = f"The cause cannot be determined: nothing in the cluster's objects and events is wrong with {words}"
         period = asked.question.period if is_past(asked) else None
         dated = f" Only the present state is known, not that of `{period.text}`." if period is not None else ""
@@ -81,6 +90,26 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident]) -> F
         look = look_about(asked, named, "healthy", f"No fault was found in {told}{_behind(asked, first)}.{more}")
         return replace(look, evidence=tuple(_of_work(asked, named)))
     return look_about(asked, named, "inconclusive", text)
+
+
+def _unknown_state(asked: Asked, named: Named, words: str) -> str:
+    """Return why the state of the subject is unknown, or an empty string."""
+    first = named.objects[0]
+    gaps = unread(asked.state, _needed(asked, named), (first.namespace,) if first.namespace else ())
+    if gaps:
+        return f"Cannot determine the state of {words}: {', '.join(gaps)} could not be read."
+    if first.kind in _STATELESS and not asked.question.kinds:
+        return f"Not known: {first.ref} has no state of its own, and no workload is named `{named.name}`."
+    return ""
+
+
+def _is_doubtful(asked: Asked, named: Named) -> bool:
+    """Return whether a question speaks of trouble that the objects would not show, and the logs do not exclude."""
+    question = asked.question
+    missed = question.asks("negation") and question.asks("why", "trouble") and bool(asked.subject.unknown)
+    hidden = question.symptoms - VISIBLE and not question.asks("health")
+    felt = hidden or (missed and question.complains)  # "mails do not arrive, what is wrong with mail-out"
+    return bool(felt) and not (_asks_about_now(question) and _works(asked, named))
 
 
 def _needed(asked: Asked, named: Named) -> tuple[str, ...]:
@@ -189,11 +218,14 @@ def _behind(asked: Asked, each: ClusterObject) -> str:
 
 
 def _of_dependency(words: str, told: Incident) -> str:
-    cause = one_sentence(told.cause or told.title)
     return (
         f"Nothing is wrong with {words} itself. It depends on {told.culprit}, which has a fault of its own, but "
-        f"nothing shows that this is the cause: {cause}"
+        f"nothing shows that this is the cause: {_sentence(told)}"
     )
+
+
+def _sentence(incident: Incident) -> str:
+    return one_sentence(incident.cause or incident.title)
 
 
 def _unready(asked: Asked, each: ClusterObject) -> str:

@@ -13,6 +13,7 @@ from holmes.triage.facts import fact, table_of
 from holmes.triage.grammar import asks_who
 from holmes.triage.ledger import unread
 from holmes.triage.names import names_of
+from holmes.triage.rights_asked import ANYBODY, INSIDE, MODALS, PERSON, ROLES, SELF, VERB_BY_WORD, WHO_WORDS, named_role
 from holmes.triage.role_answers import MOST_RULES, WHO, holder_of, of_principal, of_role, rule_told, who_may_all
 from holmes.triage.users import users_of
 from holmes.triage.vocabulary import beginnings, sightings, vocabulary, word_list
@@ -23,116 +24,24 @@ if TYPE_CHECKING:
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
-    from holmes.triage.question import Question
-    from holmes.triage.subjects import Subject
     from holmes.values.first_look import FirstLook
 
-_VERBS: Final = {
-    "get": "get read reads reading see view lesen liest abrufen leer ver obtener lire voir lit obtenir access zugriff"
-    " acceso acces",
-    "list": "list lists listing auflisten listen listar enumerar lister enumerer",
-    "watch": "watch watching beobachten observar vigilar observer surveiller",
-    "create": "create creates creating make start erstellen anlegen starten crear iniciar creer demarrer",
-    "delete": "delete deletes deleting remove kill loschen loeschen entfernen borrar eliminar supprimer effacer",
-    "update": "update updates updating change edit modify write andern aendern bearbeiten schreiben actualizar editar"
-    " modificar cambiar editer"
-    " modifier ecrire escribir",
-    "patch": "deploy deploys deployen patch patching patchen parchear patcher scale skalieren escalar",
-    **{verb: verb for verb in ("impersonate", "bind", "escalate", "approve", "use", "evict")},
-}
-_VERB_BY_WORD: Final = {word: verb for verb, words in _VERBS.items() for word in words.split()}
 _SCALING: Final = frozenset({"scale", "skalieren", "escalar"})
 _BUILT_IN: Final = {kind.name: kind for kind in KINDS}
 _AS: Final = expression(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})")
-_WHO_WORDS: Final = word_list("who")
-_CAN: Final = word_list("modals")
-_ANYBODY: Final = expression(
-    r"\b(?:does|can|could|may|do) (?:any|some)(?:body|one)\b|\b(?:darf|kann|hat) (?:sonst )?(?:noch )?jemand\b"
-    r"|\b(?:puede|tiene) (?:alguien|alguno)\b|\balguien (?:mas )?puede\b|\bquelqu.un (?:d.autre )?(?:peut|a)\b"
-    r"|\b(?:who|wer|quien|qui) (?:else|sonst|mas|d.autre)\b"
-)
 _ELSE: Final = expression(r"\b(?:who|anybody|anyone|wer|jemand|quien|alguien|qui) (?:else|sonst|mas|d.autre)\b")
-_CAN_PERSON: Final = expression(r"(?:can|could|kann|puede|peut) (?!(?:i|we|you|ich|wir|je|on)\b)[\w.@-]+ \w+ ")
-_SELF: Final = expression(r"\b(?:can|may|could|am) (?:i|we)\b|\b(?:darf|kann) ich\b|\bpuedo\b|\b(?:puis-je|je peux)\b")
-_PERSON: Final = expression(
-    r"\b(?:users?|groups?|benutzer|nutzer|gruppe|usuario|grupo|utilisateur|groupe)\s+[`'\"]?([\w.@:-]{2,80})"
-    r"|([\w.+-]+@[\w.-]+\w)"
-)
 _SORTS: Final = (
     ("ServiceAccount ", expression(r"\b(?:service ?accounts|dienstkonten|cuentas de servicio|comptes de service)\b")),
     ("User ", expression(r"\b(?:users|benutzer|nutzer|usuarios|utilisateurs|people)\b")),
     ("Group ", expression(r"\b(?:groups|gruppen|grupos|groupes|teams)\b")),
 )
 _SUBRESOURCES: Final = ("/exec", "/portforward", "/eviction")
-_ROLES: Final = ("Role", "ClusterRole")
 _READ: Final = ("ConfigMap", "Secret")
-_NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *_ROLES})
+_NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *ROLES})
 _CONNECTED: Final = expression(
     r"\b(?:network|internet|outside world|egress|outbound|netz(?:werk)?|red|reseau|ports?)\b"
 )
 _EXAMPLE: Final = "for example `can ServiceAccount web list pods in namespace shop`"
-
-
-def asks_permission(question: Question, subject: Subject) -> bool:
-    """Return whether a question asks what an account may do, or who may do something."""
-    if question.asks("changes", "placement") or _allowed_amount(question) or "ResourceQuota" in question.kinds:
-        return False
-    said = "can-i" in question.words or "serviceaccount:" in question.text
-    said = said or (question.asks("permission") and _names_request(question, subject))
-    resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
-    verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words)
-    asked_for = resources or question.asks("logs")
-    said = said or bool(_CAN_PERSON.match(question.text) and verbs and asked_for and not subject.named)
-    return bool(
-        said or _asks_who_may(question) or _asks_of_role(question, subject) or _asks_of_account(question, subject)
-    )
-
-
-def _names_request(question: Question, subject: Subject) -> bool:
-    """Return whether a question names an account, an action or a resource: "to be able to relax" does not."""
-    about = set(question.kinds) - {"Namespace"} or subject.named or subject.missing or subject.unknown
-    verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words)
-    everything = beginnings("everything").search(question.spoken) is not None
-    return bool(about or verbs or everything or _PERSON.search(question.text))
-
-
-def _asks_who_may(question: Question) -> bool:
-    who = not _WHO_WORDS.isdisjoint(question.words) and not _CAN.isdisjoint(question.words)
-    resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
-    anybody = _ANYBODY.search(question.text) is not None and not _VERB_BY_WORD.keys().isdisjoint(question.words)
-    inside = question.asks("exec", "port_forward")  # of pods
-    return bool((who or anybody) and (resources or inside or beginnings("everything").search(question.spoken)))
-
-
-def _asks_of_role(question: Question, subject: Subject) -> bool:
-    return _role(question, subject) is not None and not question.asks("uses", "when", "trouble", "count", "age")
-
-
-def _role(question: Question, subject: Subject) -> ClusterObject | None:
-    """Return the role that a question names with its kind, or in "who is cluster-admin"."""
-    who = not _WHO_WORDS.isdisjoint(question.words[:1]) and _CAN.isdisjoint(question.words)
-    roles = (each for each in subject.objects if each.kind in _ROLES)
-    return next((each for each in roles if who or each.kind in question.kinds), None)
-
-
-def _asks_of_account(question: Question, subject: Subject) -> bool:
-    """Return whether a question asks if an account, a workload or the person who asks may do something."""
-    verbs = not _VERB_BY_WORD.keys().isdisjoint(question.words) or question.asks("exec", "port_forward")
-    resources = set(question.kinds) - {"ServiceAccount", "Namespace"}
-    can, own = not _CAN.isdisjoint(question.words), _SELF.search(question.text) is not None
-    accounts = "ServiceAccount" in (*question.kinds, *(each.kind for each in subject.objects))
-    about = question.kinds or question.asks("exec", "port_forward")
-    if (can or question.asks("permission")) and verbs and about and _PERSON.search(question.text):
-        return True
-    subjects = any(each.kind in ("ServiceAccount", "Pod", *WORKLOADS) for each in subject.objects)
-    return (can and accounts) or ((can or own) and verbs and bool(resources) and (subjects or own))
-
-
-def _allowed_amount(question: Question) -> bool:
-    """Return whether "allowed" is about an amount: "how much memory is it allowed", "how many may the HPA start"."""
-    amounts = any(beginnings(each).search(question.spoken) for each in ("memory", "cpu", "storage words"))
-    amounts = amounts or question.asks("replicas") or "HorizontalPodAutoscaler" in question.kinds
-    return amounts and question.asks("count", "resources") and "ServiceAccount" not in question.kinds
 
 
 def permission(asked: Asked) -> FirstLook:
@@ -144,7 +53,7 @@ def permission(asked: Asked) -> FirstLook:
     if gaps:
         text = f"Cannot determine permissions: {', '.join(dict.fromkeys(gaps))} could not be read."
         return fact(asked, text, None, "inconclusive")
-    role = _role(asked.question, asked.subject)
+    role = named_role(asked.question, asked.subject)
     account, principal = _account(asked), next(iter(_principals(asked)), "")
     verbs, kinds = _verbs(asked), _resource_kinds(asked)
     if role is not None:
@@ -161,7 +70,7 @@ def _of_people(asked: Asked, principal: str, verbs: tuple[str, ...], kinds: tupl
         subject = replace(subject, namespaces=subject.excluded_namespaces, excluded_namespaces=())
         asked = replace(asked, subject=subject)
     if verbs and kinds:
-        return (_of_asker if _SELF.search(asked.question.text) else _who)(asked, verbs, kinds[0])
+        return (_of_asker if SELF.search(asked.question.text) else _who)(asked, verbs, kinds[0])
     if principal:
         return of_principal(asked, principal)
     if not kinds and beginnings("everything").search(asked.question.spoken):
@@ -174,9 +83,9 @@ def _verbs(asked: Asked) -> tuple[str, ...]:
     """Return the verbs of the request, without words that are names."""
     names = {each.name for each in asked.subject.objects}
     words = [word for word in asked.question.words if word not in names]
-    commanded = words[:1] == ["list"] and not _VERB_BY_WORD.keys().isdisjoint(words[1:])
+    commanded = words[:1] == ["list"] and not VERB_BY_WORD.keys().isdisjoint(words[1:])
     words = words[1:] if commanded else words  # "list the accounts that may read pods"
-    verbs = tuple(dict.fromkeys(_VERB_BY_WORD[word] for word in words if word in _VERB_BY_WORD))
+    verbs = tuple(dict.fromkeys(VERB_BY_WORD[word] for word in words if word in VERB_BY_WORD))
     return verbs or (("create",) if asked.question.asks("exec", "port_forward") else ())
 
 
@@ -184,11 +93,11 @@ def _resource_kinds(asked: Asked) -> tuple[str, ...]:
     """Return the kinds that the request is about: those after its verb, or all of them if the verb is at the end."""
     question = asked.question
     found = [each for each in question.found if each.sense == "kind" and each.name not in _NO_RESOURCES]
-    first = next((index for index, word in enumerate(question.words) if word in _VERB_BY_WORD), -1)
+    first = next((index for index, word in enumerate(question.words) if word in VERB_BY_WORD), -1)
     after = [each.name for each in found if each.first > first]
     if not found and "Namespace" in question.kinds and not asked.subject.namespaces:
         return ("Namespace",)
-    inside = ["Pod"] if question.asks("exec", "port_forward") else []
+    inside = ["Pod"] if question.asks(*INSIDE) else []
     plain = {"get", "list", "watch", "update", "patch", "delete"}.issuperset(_verbs(asked))
     acted_on = (*_READ, *WORKLOADS) if asks_who(question) else _READ  # "who may delete web"
     inside += [each.kind for each in asked.subject.objects if plain and each.kind in acted_on]  # "may web read db-auth"
@@ -234,7 +143,7 @@ def _left_out(asked: Asked) -> frozenset[str]:
     question = asked.question
     found = [each.last for each in question.found if each.sense == "concept" and each.name == "excluding"]
     words = question.words[found[0] + 1 :] if found else ()
-    end = next((index for index, word in enumerate(words) if word in _VERB_BY_WORD or word in _CAN), len(words))
+    end = next((index for index, word in enumerate(words) if word in VERB_BY_WORD or word in MODALS), len(words))
     return frozenset(words[:end])
 
 
@@ -359,11 +268,11 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
     left_out &= {row[0] for each in every for row in each}
     asked_for = f"{' and '.join(verbs)} {_resource(asked, kind)[0]} {place}"
     named = [] if others else _principals(asked)
-    written = [] if others else [match[1] or match[2] for match in _PERSON.finditer(asked.question.text)]
+    written = [] if others else [match[1] or match[2] for match in PERSON.finditer(asked.question.text)]
     people = [*named, *(name for name in written if name not in vocabulary().stop and not sightings((name,)))]
-    everybody = not _WHO_WORDS.isdisjoint(asked.question.words) or _ANYBODY.search(asked.question.text)
+    everybody = not WHO_WORDS.isdisjoint(asked.question.words) or ANYBODY.search(asked.question.text)
     if not everybody and not asked.question.asks("list"):
-        people += [word for word in asked.subject.unknown if word not in _VERB_BY_WORD]
+        people += [word for word in asked.subject.unknown if word not in VERB_BY_WORD]
     if not people:
         told = ", ".join(dict.fromkeys(row[0] for row in rows[:6])) + (", …" if len(rows) > 6 else "")
         besides = f" others than {', '.join(sorted(left_out))}" if left_out else ""

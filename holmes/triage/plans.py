@@ -36,10 +36,11 @@ from holmes.triage.moments import asks_time, moments
 from holmes.triage.narrow_facts import asks_narrow_fact, narrow_fact
 from holmes.triage.node_room import asks_room, room
 from holmes.triage.orders import asks_how_to_change, how_to_change
-from holmes.triage.permissions import asks_permission, permission
+from holmes.triage.permissions import permission
 from holmes.triage.quantities import resources, usage
 from holmes.triage.quota_answers import asks_quota, quota
 from holmes.triage.reach import asks_reach, reach
+from holmes.triage.rights_asked import asks_of_rights, asks_permission
 from holmes.triage.run_sizes import asks_made_size, made_size
 from holmes.triage.stated_numbers import asks_stated_number, stated_number
 from holmes.triage.suspicions import blames, is_denied
@@ -62,10 +63,6 @@ _GENERAL: Final = expression(
     r"|wie (?:schreibe|erstelle|funktioniert))"
 )
 """Questions about Kubernetes in general, which no cluster answers."""
-_WHO_MAY: Final = expression(
-    r"^\W*who (?:can|may|could|is allowed to)"
-    r" (?:re)?(?:start|scale|delete|edit|patch|update|deploy|exec|roll)\b"
-)
 _AT: Final = expression(r"^what (?:is|runs|listens) (?:at|on|behind)?\s?[\w.-]+:\d{2,5}\b")
 _BOUNDS: Final = word_list("bounds")
 _PASSIVE: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
@@ -325,7 +322,7 @@ def _asks_default(question: Question, subject: Subject) -> bool:
 def _asks_about_health(question: Question, subject: Subject) -> bool:
     asks = question.asks("trouble", "health", "changes") or bool(question.symptoms) or question.words[-1:] == ("up",)
     aged = (question.newer_seconds or question.older_seconds) and not question.asks("why", "trouble", "health")
-    if (aged and not question.symptoms) or _WHO_MAY.match(question.text):  # "anything younger than an hour?"
+    if (aged and not question.symptoms) or asks_of_rights(question, subject):  # "anything younger than an hour?"
         return False
     return _is_specific(question, subject) or (asks and not unknown_parts(question, subject))
 

@@ -33,6 +33,7 @@ from holmes.triage.relations import ordinal_of
 from holmes.triage.states import lives
 from holmes.triage.storage_amounts import STORED, storage
 from holmes.triage.vocabulary import beginnings
+from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 Measure: TypeAlias = Literal["requests", "limits"]
 _MEASURES: Final[tuple[Measure, ...]] = ("requests", "limits")
 _RESOURCES: Final = ("memory", "cpu")
+_NEEDED: Final = expression(r"\bhow much more\b|\bwie ?viel mehr\b|\bcuant[oa]s? mas\b|\bcombien de plus\b")
 _MOST_TOLD: Final = 4
 
 
@@ -65,8 +67,9 @@ class _Amount:
 def resources(asked: Asked) -> FirstLook:
     """Return the amounts that the question asks for: of containers, nodes or volumes."""
     asked, ordinal = with_label(asked), ordinal_of(asked.question)
-    if ordinal:
-        return not_answered(asked, (ordinal,))
+    needed = _NEEDED.search(asked.question.text)  # what is needed is not what is requested
+    if ordinal or needed is not None:
+        return not_answered(asked, (ordinal or "more",))
     kinds = {*asked.question.kinds, *(each.kind for each in asked.subject.objects)}
     if kinds & {*STORED} or beginnings("storage words").search(asked.question.spoken):
         return storage(asked, _extreme(asked))

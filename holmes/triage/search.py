@@ -40,7 +40,6 @@ _INTERROGATIVES, _ADJECTIVES = word_list("interrogatives"), word_list("adjective
 _PREPOSITIONS: Final = _LOCATING | word_list("of") | {"from", "with"}
 _MODALS, _ADVERBS = word_list("modals"), word_list("adverbs after nouns")
 _BEING, _OUTSIDE = word_list("being"), frozenset({"outside", "ausserhalb", "de"})  # the end of "fuera de", "hors de"
-_PLACING: Final = frozenset({"in", "im", "en", "dans"})  # the last word of "uploads fail in media" is a name
 _PORT: Final = expression(r"(?<=[a-z0-9]):\d{2,5}$")
 _SERVING: Final = ("Deployment", "StatefulSet", "DaemonSet", "Service")
 _LEAST_NAMED, _MOST_UNKNOWN, _MOST_COMPARED, _MOST_PARTS = 4, 6, 12, 3
@@ -316,11 +315,10 @@ class _Search:
             return objects if kind or len(word) >= _LEAST_NAMED else ()
         here = [each for each in self.question.found if index in range(each.first, each.last + 1)]
         beside = {*self.words[index - 1 : index], *self.words[index + 1 : index + 2]} if index else {*self.words[1:2]}
-        placed = index > 0 and self.words[index - 1] in _PLACING and index + 1 not in self.question.clause(index)
         told = (
             kind
-            or placed
             or begins_clause(self.question, index, self._known)
+            or grammar.is_bare(self.question, index)
             or (beside & _ACTED_ON and not {"how", "what", "of"} & beside)
         )
         served = [each for each in objects if is_of(each, kind) or each.kind in _SERVING]

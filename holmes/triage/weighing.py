@@ -11,7 +11,7 @@ from holmes.triage.asked_instead import ASKING, asked_instead, is_of_other, unre
 from holmes.triage.comparisons import SAME_CAUSE
 from holmes.triage.complaints import only_complains
 from holmes.triage.facts import NOT_KNOWN
-from holmes.triage.grammar import asks_person, asks_who, order_of
+from holmes.triage.grammar import asks_actor, asks_person, asks_who, order_of
 from holmes.triage.ledger import STRUCTURAL
 from holmes.triage.log_answers import asks_logs
 from holmes.triage.log_errors import against_health, told_by_lines
@@ -44,9 +44,10 @@ _UNCHECKED: Final = frozenset({"permission", "usage", "secret_value", "uses", "r
 
 def weighed(asked: Asked, look: FirstLook) -> FirstLook:
     """Return the look, or an inconclusive look if the question asks for more than the look is about."""
-    if asks_person(asked.question) and look.verdict in ("answered", "healthy"):
-        text = f"{look.summary} Which person did it is not recorded."
-        look = replace(look, summary=text, verdict="answered" if look.verdict == "answered" else "inconclusive")
+    if asks_actor(asked.question) and look.verdict in ("answered", "healthy"):
+        kept = look.verdict == "answered" and asks_person(asked.question)
+        told = "Which person did it is not recorded." if kept else "Who does it was not found."
+        look = replace(look, summary=f"{look.summary} {told}", verdict="answered" if kept else "inconclusive")
     if look.verdict == "answered":
         return _weighed_fact(asked, look)
     if look.verdict == "healthy":

@@ -79,6 +79,7 @@ ROW_CASES: Final = tuple(
 )
 
 
+@pytest.mark.timeout(900)  # the long form on a busy machine
 @given(st.sampled_from(ROW_CASES), DAMAGE)
 @settings(max_examples=count(long=20_000, short=1_000))
 def test_no_rule_fails_on_objects_of_the_rows(raw: Mapping[str, Any], operations: list[tuple[int, int, Any]]) -> None:
@@ -103,6 +104,7 @@ def recorded(name: str) -> tuple[float, str, str]:
     return moment(files["recording.json"]["recordedAt"]) or 0.0, json.dumps(objects), json.dumps(events)
 
 
+@pytest.mark.timeout(900)
 @given(st.sampled_from(sorted(recorded_names())), DAMAGE)
 @settings(max_examples=count(long=5_000, short=100))
 def test_no_rule_fails_on_objects_of_the_recordings(name: str, operations: list[tuple[int, int, Any]]) -> None:

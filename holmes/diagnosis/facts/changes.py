@@ -275,6 +275,11 @@ def all_changes(state: ClusterState, found: ClusterObject) -> Iterator[DatedChan
             yield from (each for each in _edits(one) if not (made_together and abs(each.at - one.created) <= 1))
 
 
+def creation_of(each: ClusterObject) -> DatedChange:
+    """Return the creation of an object, also of a run that its owner creates again and again."""
+    return _dated(each, "creation", "was created", each.created)
+
+
 def _rollouts(state: ClusterState, workload: ClusterObject) -> Iterator[DatedChange]:
     """Yield the rollouts of a Deployment, with the differences from the previous ReplicaSet if it still exists."""
     sets = replica_sets_newest_first(state, workload) if workload.kind == "Deployment" else ()
@@ -318,7 +323,7 @@ def _edits(each: ClusterObject) -> Iterator[DatedChange]:
     """Yield the creation of an object, and the last write by each field manager that is not a controller."""
     if (each.kind, each.name) in _OF_EACH_NAMESPACE:
         return
-    yield _dated(each, "creation", "was created", each.created)
+    yield creation_of(each)
     for entry in each.children("metadata", "managedFields"):
         at_seconds = moment(text(entry, "time"))
         manager = text(entry, "manager")

@@ -153,7 +153,7 @@ LINE_PATTERNS: Final[dict[LineKind, tuple[str, ...]]] = {
     ),
     "lock": (
         r"\bdeadlock (?:detected|found)|\bDeadlocked\b|chosen as the deadlock victim|was deadlocked on",
-        r"asleep - deadlock|\block (?:wait )?timeout\b|could not (?:obtain|acquire) (?:\w+ ){0,3}lock",
+        r"asleep - deadlock|(?<!,')\block (?:wait )?timeout\b|could not (?:obtain|acquire) (?:\w+ ){0,3}lock",
         r"failed to (?:acquire|obtain) (?:\w+ ){0,2}lock|\bunable to (?:lock|acquire .{0,20}lock)",
         r"database is locked|still waiting for \w*Lock\b|lock file \"[^\"]*\" already|leader ?election lost",
         r"failed to renew lease|holding the xtables lock|LockObtainFailed|Java-level deadlock|LockTimeout",

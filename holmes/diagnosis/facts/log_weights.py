@@ -22,7 +22,7 @@ Weight: TypeAlias = Literal["kind", "error", "status", "warning", "none"]
 
 _SERVER_ERROR: Final = expression(
     r"(?i)\b(?:(?:origin|downstream|upstream|http|response)_?)?(?:status|(?<=_)code)(?:_?code)?[\"']?\s?[=:]\s?[\"']?5\d\d\b"
-    r"(?![^{}]*\} 0$| percentage)"
+    r"(?![^{}]*\} 0(?:\n|$)| percentage)"
     r"|\bHTTP/\d(?:\.\d)?\"? 5\d\d\b"
     r"|\b(?:answer(?:ed|ing)|repl(?:ied|ying)|return(?:ed|s|ing)|got|respond(?:ed|s|ing)?)(?: with| HTTP){0,2} 5\d\d\b"
     r"|\b(?:Sent|Completed) 5\d\d\b"
