@@ -248,7 +248,8 @@ def about_custom_objects(question: Question, subject: Subject, scan: ScanResult)
     asked = kinds or [f"*.{group}" for group in groups if _is_troubled(group, scan)]
     own = {"image"} | ({"memory", "disk"} if question.asks("resources") else set())  # "the memory limit of X" is a fact
     judged = question.complains or question.asks("why", "trouble") or question.symptoms - own
-    if groups and asked and judged and not _is_sick(named, scan):  # "the image of the operator" is about itself
+    if groups and asked and judged and not question.asks("when") and not _is_sick(named, scan):
+        # "The image of the operator" and "when was it restarted" are about itself.
         return replace(subject, named=(), kinds=tuple(dict.fromkeys((*subject.kinds, *asked))))
     return subject
 

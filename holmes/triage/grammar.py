@@ -27,7 +27,8 @@ _WHO_DID: Final = expression(
     r"|arrete|modifie|supprime)\b"
 )
 _WHO_ACTS: Final = expression(
-    r"(?:who|wer|quien|qui) (?:keeps |always |is )?(?:evict|kill|restart|scal|delet|chang|edit|stopp?|remov|reset"
+    r"(?:(?:so|and|but|und|aber|y|pero|et|mais) )?(?:who|wer|quien|qui) (?:keeps |always |is )?"
+    r"(?:evict|kill|restart|scal|delet|chang|edit|stopp?|remov|reset"
     r"|revert|overwrit|start|creat)(?:s|es|ing)\b"
     r"|.*[.!?;,] (?:who does (?:that|this|it)|wer macht das|quien hace eso|qui fait (?:ca|cela))\b"
 )
@@ -55,6 +56,8 @@ SOMEBODY: Final = (
     r"(?:(?:some|any)(?:one|body)|jemand|irgendwer|irgendjemand|alguien|quelqu.un|(?<=hat )wer|(?<=habt )wer)"
 )
 """A pattern of the words for an unnamed person."""
+RESTART: Final = r"(?:restart|reboot|redeploy|roll|neu ?gestart|neustart|reinici|redemarr)"
+"""A pattern of the beginnings of words for a restart on purpose."""
 _PLACING: Final = frozenset({"in", "im", "en", "dans"})
 _NARROWING: Final = word_list("narrowing")
 _LISTED: Final = word_list("listed before")

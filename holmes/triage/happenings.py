@@ -12,7 +12,7 @@ from holmes.triage.complaints import changes_told
 from holmes.triage.connections import connections, identity
 from holmes.triage.facts import fact, place_of, table_of
 from holmes.triage.filters import WORKLOAD_KINDS
-from holmes.triage.grammar import SOMEBODY, asks_who, names_things
+from holmes.triage.grammar import RESTART, SOMEBODY, asks_who, names_things
 from holmes.triage.ledger import unread
 from holmes.triage.markdown import counted
 from holmes.triage.periods import unread_time
@@ -146,8 +146,9 @@ def acts(question: Question, subject: Subject) -> bool:
     stated = re.match(SOMEBODY, told[0]) is not None and question.asks("health", "trouble")
     if stated or question.asks("why", "logs", "negation"):  # "is web healthy? someone edited it"
         return False
-    restarted = {*question.states, *question.symptoms} <= {"restarting", "crash"}  # by a person, this is a rollout
-    restarted = restarted and bool(question.symptoms)
+    # By a person, a restart is a rollout.
+    plain = {*question.states, *question.symptoms} <= {"restarting", "crash"}
+    restarted = plain and re.search(rf"\b{RESTART}", told[0]) is not None
     changed = restarted or beginnings("any change").search(told[0]) is not None
     other = (
         question.asks("uses", "permission", "usage", "trouble", "health", "exec", "login")

@@ -19,6 +19,8 @@ _ENDED: Final = word_list("ended by force")
 _REASONS: Final = word_list("reasons of an end")
 _MEMORY: Final = word_list("memory")
 _SHORT: Final = word_list("short of")
+_FEW: Final = 3
+"""The length of the longest question in which "geht" asks for health."""
 _FARTHEST: Final = 6
 """The largest number of words between the reason and the memory, or between the memory and the verb."""
 
@@ -32,6 +34,8 @@ def without_homographs(
     """
     kinds = {each.first for each in found if each.sense == "kind"}
     found = tuple(each for each in found if dated or each.name != "changes" or each.first not in kinds)
+    if words[:1] == ("geht",) and len(words) <= _FEW:  # "geht web noch?", not "geht web an die Datenbank?"
+        found = (*found, Sighting(sense="concept", name="health", first=0, last=0))
     listed = {each.first for each in found if each.sense == "concept" and each.name == "list"}
     leading = listed & {0, *breaks}
     found = _with_memory_kills(words, tuple(map(partial(_leaning, words), found)))

@@ -193,10 +193,12 @@ def _objects(asked: Asked) -> FirstLook:
             else f"No {noun} found {asked.subject.place}.",
         )
     extremes = word_list("most").intersection(words_of(asked.question.text.replace("at most", "")))
-    extremes |= {chosen_by(asked.question)} - {""} | word_list("in order").intersection(asked.question.words[-1:])
+    extremes |= {chosen_by(asked.question)} - {""}
+    ordinals = word_list("in order").intersection(asked.question.words[-1:])
     extreme = len(found) > 1 and bool(extremes)
-    if extreme and not _is_ordered(asked, selection, columns) and not asked.question.comparisons:
-        return not_answered(asked, sorted(extremes), to=plural(noun), what="order")
+    unordered = extreme and not _is_ordered(asked, selection, columns) and not asked.question.comparisons
+    if unordered or (ordinals and len(found) > 1):
+        return not_answered(asked, sorted(ordinals | extremes), to=plural(noun), what="order")
     first = f" The first: {found[0].ref}." if extreme else ""
     return fact(
         asked,

@@ -12,7 +12,7 @@ from holmes.kubernetes.fields import duration, exact_duration, text, written
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.triage.causes import look_for_cause
 from holmes.triage.facts import fact, table_of
-from holmes.triage.grammar import SOMEBODY
+from holmes.triage.grammar import RESTART, SOMEBODY
 from holmes.triage.lifetimes import before_end
 from holmes.triage.log_errors import asks_error_lines
 from holmes.triage.log_times import told_by_logs
@@ -109,7 +109,7 @@ _DID: Final = expression(
     r"(?:did|has|have|hat|haben|ist|sind|wurden?|se ha|se han|ha|han|est-ce que|a-t-il"
     r"|.{1,60} (?:a-t-il|s'est-il|a-t-elle))\b"
 )
-_ACTS: Final = expression(rf"\w+ {SOMEBODY}\b")  # "did anyone restart web" asks for a rollout
+_ACTS: Final = expression(rf"\w+ {SOMEBODY} {RESTART}")  # "did anyone restart web" asks for a rollout
 _FIRST: Final = expression(r"\b(?:first|erste[ns]?|zuerst|primer[oa]?|premiere?)\b")
 _WHAT: Final = word_list("what changed")
 

@@ -10,6 +10,7 @@ from holmes.diagnosis.facts.log_numbers import settled_amounts
 from holmes.diagnosis.facts.logs import quoted
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.volumes import class_name, waits_for_consumer
+from holmes.diagnosis.rule_ids import STUCK_ROLLOUT
 from holmes.kubernetes.fields import REVISION_LABEL, integer, text, written
 from holmes.triage.asked import look_about, one_sentence
 from holmes.triage.at_once import starting_words
@@ -58,7 +59,7 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident], own:
     waiting = next((each for each in named.objects if not is_ready(each)), None)
     silence = silent_run(asked, named)
     kept = next(filter(None, (_kept_old(asked, each) for each in named.objects)), "") if says_outdated(asked) else ""
-    grave = [each for each in own if each.severity == "critical" and was_there(asked, each)]
+    grave = [each for each in own if _is_grave(each) and was_there(asked, each)]
     beside = next((each for each in grave if not is_of_siblings(asked, named, each)), None)
     if kept and waiting is None:
         return look_about(asked, named, "answered", f"{kept} No fault was found in {words}.")
@@ -68,7 +69,8 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident], own:
         text = _unready(asked, waiting)
     elif beside is not None:
         text = f"Nothing shows this trouble in {words}, but it has another fault: {_sentence(beside)}"
-        if _asks_about_now(asked.question) and not asked.question.asks("why"):
+        judged = _asks_about_now(asked.question) and not asked.question.asks("why")
+        if judged and not _is_doubtful(asked, named):
             return look_about(asked, named, "answered", text)
     elif silence:
         text = f"Cannot determine whether {words} hangs. {silence}"
@@ -92,6 +94,11 @@ def without_cause(asked: Asked, named: Named, upstream: Sequence[Incident], own:
     return look_about(asked, named, "inconclusive", text)
 
 
+def _is_grave(incident: Incident) -> bool:
+    stuck = any(each.rule_id == STUCK_ROLLOUT for each in (*incident.findings, *incident.symptoms))
+    return incident.severity == "critical" or (stuck and incident.severity != "info")
+
+
 def _unknown_state(asked: Asked, named: Named, words: str) -> str:
     """Return why the state of the subject is unknown, or an empty string."""
     first = named.objects[0]
@@ -106,9 +113,12 @@ def _unknown_state(asked: Asked, named: Named, words: str) -> str:
 def _is_doubtful(asked: Asked, named: Named) -> bool:
     """Return whether a question speaks of trouble that the objects would not show, and the logs do not exclude."""
     question = asked.question
-    missed = question.asks("negation") and question.asks("why", "trouble") and bool(asked.subject.unknown)
+    denied = [question.clause(each.first) for each in question.found if each.name == "negation"]
+    unknown = {*asked.subject.unknown}  # a noun and a verb: "mails do not arrive"
+    unclear = any(len(unknown.intersection(question.words[each.start : each.stop])) > 1 for each in denied)
+    missed = unclear and question.asks("why", "trouble")
     hidden = question.symptoms - VISIBLE and not question.asks("health")
-    felt = hidden or (missed and question.complains)  # "mails do not arrive, what is wrong with mail-out"
+    felt = hidden or (missed and question.complains)
     return bool(felt) and not (_asks_about_now(question) and _works(asked, named))
 
 

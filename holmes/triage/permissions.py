@@ -20,7 +20,7 @@ from holmes.triage.vocabulary import beginnings, sightings, vocabulary, word_lis
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.asked import Asked
@@ -37,6 +37,7 @@ _SORTS: Final = (
 )
 _SUBRESOURCES: Final = ("/exec", "/portforward", "/eviction")
 _READ: Final = ("ConfigMap", "Secret")
+_EVERYWHERE: Final = "in the whole cluster"
 _NO_RESOURCES: Final = frozenset({"ServiceAccount", "Namespace", *ROLES})
 _CONNECTED: Final = expression(
     r"\b(?:network|internet|outside world|egress|outbound|netz(?:werk)?|red|reseau|ports?)\b"
@@ -58,7 +59,8 @@ def permission(asked: Asked) -> FirstLook:
     verbs, kinds = _verbs(asked), _resource_kinds(asked)
     if role is not None:
         return of_role(asked, role)
-    if account is not None:
+    people = bool(principal) or ANYBODY.search(asked.question.text) is not None
+    if account is not None and (not people or "ServiceAccount" in asked.question.kinds):
         return _of_account(asked, account, verbs, kinds)
     return _of_people(asked, principal, verbs, kinds)
 
@@ -99,7 +101,7 @@ def _resource_kinds(asked: Asked) -> tuple[str, ...]:
         return ("Namespace",)
     inside = ["Pod"] if question.asks(*INSIDE) else []
     plain = {"get", "list", "watch", "update", "patch", "delete"}.issuperset(_verbs(asked))
-    acted_on = (*_READ, *WORKLOADS) if asks_who(question) else _READ  # "who may delete web"
+    acted_on = (*_READ, *WORKLOADS) if asks_who(question) or _principals(asked) else _READ  # "who may delete web"
     inside += [each.kind for each in asked.subject.objects if plain and each.kind in acted_on]  # "may web read db-auth"
     return tuple(dict.fromkeys(after or [each.name for each in found] or inside))
 
@@ -121,7 +123,8 @@ def _of_account(asked: Asked, account: ClusterObject, verbs: tuple[str, ...], ki
 def _spaces_of(asked: Asked, kinds: tuple[str, ...]) -> list[str]:
     """Return the namespaces of the named ConfigMaps and Secrets that the request is about."""
     acted_on = (*_READ, *WORKLOADS)
-    found = (each for each in asked.subject.objects if each.kind in kinds and each.kind in acted_on)
+    inside = WORKLOADS if "Pod" in kinds else ()
+    found = (each for each in asked.subject.objects if each.kind in inside or each.kind in {*kinds} & {*acted_on})
     return list(dict.fromkeys(each.namespace for each in found))
 
 
@@ -266,7 +269,8 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
         row for row in set.intersection(*every) if row[0] not in left_out and row[0].startswith(_sorts(asked))
     )
     left_out &= {row[0] for each in every for row in each}
-    asked_for = f"{' and '.join(verbs)} {_resource(asked, kind)[0]} {place}"
+    what = f"{' and '.join(verbs)} {_resource(asked, kind)[0]}"
+    asked_for = f"{what} {place}"
     named = [] if others else _principals(asked)
     written = [] if others else [match[1] or match[2] for match in PERSON.finditer(asked.question.text)]
     people = [*named, *(name for name in written if name not in vocabulary().stop and not sightings((name,)))]
@@ -274,16 +278,32 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
     if not everybody and not asked.question.asks("list"):
         people += [word for word in asked.subject.unknown if word not in VERB_BY_WORD]
     if not people:
-        told = ", ".join(dict.fromkeys(row[0] for row in rows[:6])) + (", …" if len(rows) > 6 else "")
+        holders = ", ".join(dict.fromkeys(row[0] for row in rows[:6])) + (", …" if len(rows) > 6 else "")
         besides = f" others than {', '.join(sorted(left_out))}" if left_out else ""
-        text = f"{len({row[0] for row in rows})}{besides} may {asked_for}{f': {told}' if rows else ''}."
+        text = f"{len({row[0] for row in rows})}{besides} may {asked_for}{f': {holders}' if rows else ''}."
         return fact(asked, text, table_of(WHO, rows))
-    person = people[0]
-    own = [row for row in rows if row[0].partition(" ")[2] == person]
-    if own:
-        return fact(asked, f"Yes: {own[0][0]} may {asked_for}, through {own[0][2]}.", table_of(WHO, own))
-    text = f"No binding that was read allows `{person}` to {asked_for}. Its groups are known to the API server only."
-    return fact(asked, text, table_of(WHO, rows), "answered" if person in named else "inconclusive")
+    own = {name: [row for row in rows if row[0].partition(" ")[2] == name] for name in named or people[:1]}
+    told = [_own_right(each, what, place, asked.subject.namespaces or within) for each in own.values() if each]
+    told += [
+        f"No binding that was read allows `{name}` to {asked_for}. Its groups are known to the API server only."
+        for name, each in own.items()
+        if not each
+    ]
+    shown = [row for each in own.values() for row in each] or rows
+    known = all(own[name] or name in named for name in own)
+    return fact(asked, " ".join(told), table_of(WHO, shown), "answered" if known else "inconclusive")
+
+
+def _own_right(own: Sequence[tuple[str, str, str]], what: str, place: str, spaces: Sequence[str]) -> str:
+    """Return whether a person has a right everywhere where the question asks for it, or only in some places."""
+    places = tuple(dict.fromkeys(row[1] for row in own))
+    wide = next((row for row in own if row[1].startswith(_EVERYWHERE)), None)
+    without = [each for each in spaces if not any(one.startswith(f"in namespace {each}") for one in places)]
+    who, _, through = wide or own[0]
+    if wide is not None or (spaces and not without):
+        return f"Yes: {who} may {what} {place}, through {through}."
+    missing = f", and not in {', '.join(without)}" if without else ""
+    return f"Only {' and '.join(places[:MOST_RULES])}{missing}: {who} may {what} there, through {through}."
 
 
 def _sorts(asked: Asked) -> tuple[str, ...]:
@@ -301,7 +321,7 @@ def _granted(
     for space in spaces:
         request = _request(asked, (space, ""), verb, kind, space)
         for binding, subject, only in grants_of(asked.state, replace(request, resource=f"{request.resource}{part}")):
-            where = "in the whole cluster" if binding.kind == "ClusterRoleBinding" else f"in namespace {space}"
+            where = _EVERYWHERE if binding.kind == "ClusterRoleBinding" else f"in namespace {space}"
             yield (
                 holder_of(subject),
                 f"{where}{f', only {only}' if only else ''}",

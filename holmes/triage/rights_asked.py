@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.kinds import WORKLOADS
-from holmes.triage.vocabulary import beginnings, folded, word_list
+from holmes.triage.vocabulary import beginnings, folded, sightings, symptoms_in, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
+    import re
+
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.triage.question import Question
     from holmes.triage.subjects import Subject
@@ -27,7 +29,9 @@ ANYBODY: Final = expression(
 )
 _CAN_PERSON: Final = expression(
     r"(?:can|could|may|kann|konnen|darf|durfen|pueden?|peut|peuvent) "
-    r"(?:(?:the|die|der|das|los|las|el|la|le|les) )?(?!(?:i|we|you|it|they|ich|wir|je|on)\b)[\w.@-]+ (?P<verb>\w+) "
+    r"(?:(?:the|die|der|das|los|las|el|la|le|les) )?(?!(?:i|we|you|it|they|ich|wir|je|on)\b)(?P<who>[\w.@-]+)"
+    r"(?: (?:and|und|y|et) [\w.@-]+)? (?:(?:also|only|really|actually|still|auch|nur|tambien|solo|aussi) )?"
+    r"(?P<verb>\w+) "
 )
 _ACTS: Final = {"start", "restart", "scale", "deploy", "exec", "roll", "redeploy", "reboot", *VERB_BY_WORD}
 _WHO_MAY: Final = expression(
@@ -59,17 +63,27 @@ def asks_permission(question: Question, subject: Subject) -> bool:
 
 def asks_of_rights(question: Question, subject: Subject) -> bool:
     """Return whether a question is about what people may do, and not about trouble: "who can restart it"."""
-    person = _CAN_PERSON.match(folded(question.text))
+    person = _person(question, subject)
     acts = person is not None and person["verb"] in _ACTS and not subject.named
     return acts or _WHO_MAY.match(question.text) is not None
 
 
 def _asks_of_people(question: Question, subject: Subject) -> bool:
     """Return whether a question asks if people may do something: "can hydrologists delete pods"."""
-    person = _CAN_PERSON.match(folded(question.text))
+    person = _person(question, subject)
     resources = set(question.kinds) - {"ServiceAccount", "Namespace"} or question.asks("logs")
     others = any(each.kind == "Node" or each.kind in WORKLOADS for each in subject.objects)
-    return bool(person is not None and person["verb"] in VERB_BY_WORD and resources and not others)
+    verb = VERB_BY_WORD.get(person["verb"], "use") if person is not None else "use"
+    return bool(verb != "use" and resources and not others)
+
+
+def _person(question: Question, subject: Subject) -> re.Match[str] | None:
+    """Return the words "can X do", if X can be a person: no namespace, object or symptom as in "can oom kill pods"."""
+    found = _CAN_PERSON.match(folded(question.text))
+    who = found["who"] if found is not None else ""
+    place = who in subject.namespaces or any(each.name == who for each in subject.named)
+    harm = symptoms_in((who,)) and not sightings((who,))
+    return None if place or harm else found
 
 
 def _names_request(question: Question, subject: Subject) -> bool:

@@ -52,6 +52,6 @@ def look(question: str) -> FirstLook:
 @pytest.mark.parametrize("question", ["is ingest down", "is ingest serving traffic?", "is ingest completely down"])
 def test_the_other_fault_is_named(question: str) -> None:
     found = look(question)
-    assert found.verdict in ("answered", "cause_found")
+    assert found.verdict == "inconclusive"  # no log tells whether it works
     assert "4.1.O" in found.summary
     assert "No fault was found" not in found.summary
