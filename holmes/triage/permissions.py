@@ -297,12 +297,13 @@ def _who(asked: Asked, verbs: tuple[str, ...], kind: str) -> FirstLook:
 def _own_right(own: Sequence[tuple[str, str, str]], what: str, place: str, spaces: Sequence[str]) -> str:
     """Return whether a person has a right everywhere where the question asks for it, or only in some places."""
     places = tuple(dict.fromkeys(row[1] for row in own))
-    wide = next((row for row in own if row[1].startswith(_EVERYWHERE)), None)
-    without = [each for each in spaces if not any(one.startswith(f"in namespace {each}") for one in places)]
+    wide = next((row for row in own if row[1] == _EVERYWHERE), None)  # not "in the whole cluster, only web"
+    without = [each for each in spaces if f"in namespace {each}" not in places]
     who, _, through = wide or own[0]
     if wide is not None or (spaces and not without):
         return f"Yes: {who} may {what} {place}, through {through}."
-    missing = f", and not in {', '.join(without)}" if without else ""
+    absent = [each for each in without if not any(one.startswith(f"in namespace {each}, only ") for one in places)]
+    missing = f", and not in {', '.join(absent)}" if absent and not places[0].startswith(_EVERYWHERE) else ""
     return f"Only {' and '.join(places[:MOST_RULES])}{missing}: {who} may {what} there, through {through}."
 
 

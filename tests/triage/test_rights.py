@@ -12,7 +12,7 @@ from tests.triage.corpus.loading import scan_of
 
 _API: Final = "rbac.authorization.k8s.io"
 OBJECTS: Final[list[dict[str, Any]]] = [
-    {"kind": "Namespace", "metadata": {"name": "shop"}, "status": {"phase": "Active"}},
+    *({"kind": "Namespace", "metadata": {"name": name}, "status": {"phase": "Active"}} for name in ("shop", "sho")),
     {
         "kind": "Role",
         "metadata": {"name": "reader", "namespace": "shop"},
@@ -36,6 +36,8 @@ def look(question: str) -> FirstLook:
     ("question", "told"),
     [
         ("can hydrologists read logs in shop", "Yes: Group hydrologists may get pods/log"),
+        ("can hydrologists read logs", "Only in namespace shop: Group hydrologists may get pods/log there"),
+        ("can hydrologists read logs in namespaces shop and sho", "Only in namespace shop, and not in sho: "),
         ("can the hydrologists list pods in shop?", "Yes: Group hydrologists may list pods"),
         ("may hydrologists delete pods in shop?", "No binding that was read allows `hydrologists` to delete pods"),
         ("dürfen hydrologists Pods in shop löschen?", "No binding that was read allows `hydrologists` to delete pods"),
