@@ -18,12 +18,13 @@ import pytest
 
 from tests.services.fixtures import RunMonitor
 from tests.support.command_line import Home
+from tests.toolsets.mcp.running import PROCESS, running_server
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-# deploy.md needs a shell and services: test_docs_deploy.py. metrics.md needs Prometheus and has a test of its own. The
-# others have no commands.
-DOCUMENTS = [path for path in PAGES if path.stem not in {"architecture", "deploy", "metrics", "words"}]
+# deploy.md needs a shell and services: test_docs_deploy.py. metrics.md and mcp.md need servers and have tests of their
+# own. The others have no commands.
+DOCUMENTS = [path for path in PAGES if path.stem not in {"architecture", "deploy", "mcp", "metrics", "words"}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,24 @@ def test_the_page_about_metrics_with_a_real_prometheus(
         execute(ROOT / "docs" / "metrics.md", home, {"http://prometheus.monitoring:9090": monitor.url})
 
 
+@pytest.mark.timeout(300)
+def test_the_page_about_mcp_servers_with_real_servers(
+    kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig))
+    monkeypatch.chdir(home.path)
+    with running_server("streamable-http") as server:
+        execute(
+            ROOT / "docs" / "mcp.md",
+            home,
+            {
+                "http://tickets.support:8000/mcp": server.endpoint.url,
+                "command: tickets-archive": f"command: {PROCESS.command}",
+                "args: [stdio]": f"args: {list(PROCESS.arguments)}",
+            },
+        )
+
+
 def execute(document: Path, home: Home, replaced: Mapping[str, str] | None = None) -> None:
     """Write the files of a document and run its commands, with some texts of its files replaced."""
     blocks = blocks_of(document)
@@ -83,7 +102,12 @@ def execute(document: Path, home: Home, replaced: Mapping[str, str] | None = Non
             assert program == "holmes"
             done = home.run(*arguments)
             errors = "".join(line for line in done.stderr.splitlines(keepends=True) if line.startswith("holmes: "))
-            assert done.stdout + errors == expected
+            assert _without_times(done.stdout + errors) == _without_times(expected)
+
+
+def _without_times(printed: str) -> str:
+    """Replace durations, which are others each time."""
+    return re.sub(r"\b\d+ ms\b", "5 ms", printed)
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda path: path.stem)

@@ -27,6 +27,7 @@ from holmes.prompts import render_prompt
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
+from holmes.toolsets.mcp.session import open_sessions
 from holmes.triage.review import RulesReviewer
 from holmes.values.first_look import FIRST_LOOK_TOOL
 from holmes.values.messages import SystemMessage, Text, UserMessage, user_text
@@ -133,11 +134,17 @@ async def open_investigator(
 ) -> AsyncIterator[Investigator]:
     """Open an investigator. Leaving the context closes its connections. See `open_assembly`."""
     guards = Guards(approver=approver, redactor=redactor, store=store)
-    toolsets = partial(
-        open_toolsets, settings, redactor=redactor, refresh=refresh_toolsets, asks_llm=settings.asks_llm(None)
-    )
-    async with open_assembly(settings, guards, toolsets) as assembly:
-        yield assembly.investigator
+    async with open_sessions(settings.storage.mcp_tokens_path) as sessions:
+        toolsets = partial(
+            open_toolsets,
+            settings,
+            sessions,
+            redactor=redactor,
+            refresh=refresh_toolsets,
+            asks_llm=settings.asks_llm(None),
+        )
+        async with open_assembly(settings, guards, toolsets) as assembly:
+            yield assembly.investigator
 
 
 @asynccontextmanager

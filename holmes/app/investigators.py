@@ -105,6 +105,7 @@ class Investigators:
     async def __aenter__(self) -> Self:
         """Start the toolset checks. Each model is opened on first use."""
         await self._stack.__aenter__()
+        self._stack.push_async_callback(self.toolsets.aclose)
         await self._stack.enter_async_context(running(repeat(self.toolsets.step, 0), "holmes-toolsets"))
         return self
 

@@ -11,11 +11,13 @@ from holmes.assets import toolset_files
 from holmes.core.tools_utils.tool_executor import ApprovalGate
 from holmes.settings.process import process_environment, tool_environment
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
+from holmes.toolsets.mcp.session import McpSessions, open_sessions
 from holmes.toolsets.readiness import CheckPolicy, check_toolsets
 from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME, StoredResultsToolset
 from holmes.toolsets.watch import ToolsetWatch
 from holmes.toolsets.wrappers import Redacted
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,9 +27,10 @@ if TYPE_CHECKING:
     from holmes.redaction.redactor import Redactor
     from holmes.settings.investigation import ToolSettings
     from holmes.settings.settings import Settings
-    from holmes.toolsets.catalogue import Catalogue
+    from holmes.toolsets.catalogue import Catalogue, WrittenCatalogue
     from holmes.toolsets.readiness import Readiness
     from holmes.toolsets.registry import ToolsetStatus
+    from holmes.values.environment import Environment
     from holmes.values.json_types import JsonValue
     from holmes.values.tools import ResultStore, Toolset
 
@@ -108,6 +111,7 @@ class OpenToolsets:
 
 async def open_toolsets(
     settings: Settings,
+    sessions: McpSessions,
     *,
     redactor: Redactor | None = None,
     refresh: bool = False,
@@ -116,25 +120,20 @@ async def open_toolsets(
 ) -> OpenToolsets:
     """Read all toolset files and check which toolsets work. Raises `ConfigError`.
 
+    `sessions` keeps the connections to MCP servers, and the caller closes it.
     If `asks_llm` is false, toolsets whose tools only an LLM calls are omitted.
     If another process has checked the toolsets, `decided` contains their states, and the checks are skipped.
     """
-    variables = process_environment()
-    written = read_catalogue(
-        CatalogueFiles(
-            shipped=toolset_files(),
-            custom=settings.tools.custom_toolsets,
-            overrides=settings.tools.toolsets,
-            overrides_source=str(settings.config_file or "the configuration"),
-            overrides_lines=settings.config_lines,
-        )
-    )
+    written = _written_catalogue(settings)
     if not asks_llm:
         written = written.without(toolset_files())
-    environment = with_choices(settings, tool_environment(variables, written.variable_names))
+    environment = _environment(settings, written)
     catalogue = load_catalogue(written, environment, _default_configs(settings.tools))
     context = ToolsetContext(
-        environment=environment, memory_limit_mb=settings.tools.memory_limit_megabytes, redactor=redactor
+        environment=environment,
+        memory_limit_mb=settings.tools.memory_limit_megabytes,
+        redactor=redactor,
+        sessions=sessions,
     )
     policy = CheckPolicy(
         deadline_seconds=settings.tools.prerequisite_timeout_seconds,
@@ -150,6 +149,23 @@ async def open_toolsets(
         lint_warnings=_lint_warnings(catalogue),
         own_files=tuple(str(path) for path in (*settings.tools.custom_toolsets, settings.config_file) if path),
     )
+
+
+def _written_catalogue(settings: Settings) -> WrittenCatalogue:
+    return read_catalogue(
+        CatalogueFiles(
+            shipped=toolset_files(),
+            custom=settings.tools.custom_toolsets,
+            overrides=settings.tools.toolsets,
+            servers=settings.tools.mcp_servers,
+            overrides_source=str(settings.config_file or "the configuration"),
+            overrides_lines=settings.config_lines,
+        )
+    )
+
+
+def _environment(settings: Settings, written: WrittenCatalogue) -> Environment:
+    return with_choices(settings, tool_environment(process_environment(), written.variable_names))
 
 
 def _default_configs(tools: ToolSettings) -> Mapping[str, Mapping[str, JsonValue]]:
@@ -171,13 +187,44 @@ def watch_toolsets(
     on_check: Callable[[tuple[ToolsetStatus, ...]], None] = lambda _: None,
 ) -> ToolsetWatch[OpenToolsets]:
     """Create the watch that checks the server's toolsets again after a failure."""
-    check = partial(open_toolsets, settings, redactor=redactor)
-    return ToolsetWatch(check, retry_seconds=settings.tools.toolset_retry_seconds, adopts=adopts, on_check=on_check)
+    sessions = McpSessions(settings.storage.mcp_tokens_path)
+    check = partial(open_toolsets, settings, sessions, redactor=redactor)
+    return ToolsetWatch(
+        check,
+        retry_seconds=settings.tools.toolset_retry_seconds,
+        adopts=adopts,
+        on_check=on_check,
+        close=sessions.aclose,
+    )
+
+
+async def log_in_to_server(settings: Settings, name: str, *, say: Callable[[str], None], opens_browser: bool) -> str:
+    """Log a person in to the MCP server `name`, store the tokens, and return one line about what the server offers.
+
+    Raises `ConfigError` and `ToolError`.
+    """
+    written = _written_catalogue(settings)
+    environment = _environment(settings, written)
+    catalogue = load_catalogue(written, environment)
+    servers = {server.name: server for server in catalogue.servers}
+    server = servers.get(name)
+    if server is None:
+        failed = next((each for each in catalogue.statuses if each.name == name and each.state == "failed"), None)
+        known = ", ".join(servers) or "none"
+        raise ConfigError(
+            failed.reason or "" if failed else f"unknown MCP server {name!r}; configured servers: {known}"
+        )
+    from holmes.toolsets.mcp.login import log_in
+
+    folder = settings.storage.mcp_tokens_path
+    listing = await log_in(server, environment, folder=folder, say=say, opens_browser=opens_browser)
+    return f"logged in to {name!r} ({listing.product}): {len(listing.tools)} tools"
 
 
 async def toolset_report(settings: Settings, *, refresh: bool) -> ToolsetReport:
     """Check all toolsets. If `refresh` is true, ignore earlier checks. Raises `ConfigError`."""
-    return (await open_toolsets(settings, refresh=refresh)).report
+    async with open_sessions(settings.storage.mcp_tokens_path) as sessions:
+        return (await open_toolsets(settings, sessions, refresh=refresh)).report
 
 
 def _warnings(settings: Settings, catalogue: Catalogue, declared: Collection[str]) -> tuple[str, ...]:

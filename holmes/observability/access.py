@@ -144,7 +144,7 @@ def _http_client(access: SourceAccess) -> httpx.AsyncClient:
         return httpx.AsyncClient(
             auth=login,
             headers=headers,
-            verify=_tls_context(access),
+            verify=_verification(access),
             proxy=access.proxy,
             trust_env=False,
             follow_redirects=False,
@@ -154,17 +154,21 @@ def _http_client(access: SourceAccess) -> httpx.AsyncClient:
         raise _error(access, f"a header or the proxy is not valid ({type(error).__name__})", "correct it") from error
 
 
-def _tls_context(access: SourceAccess) -> ssl.SSLContext | bool:
-    files = access.tls
+def _verification(access: SourceAccess) -> ssl.SSLContext | bool:
     if not access.url.startswith("https"):
         return False
     try:
-        context = ssl.create_default_context(cafile=files.authority)
-        if files.certificate is not None:
-            # An encrypted key must fail, not prompt.
-            context.load_cert_chain(files.certificate, files.key, password="")
-    except (OSError, ssl.SSLError) as error:
+        return tls_context(access.tls)
+    except OSError as error:
         raise _error(access, f"a certificate file cannot be read ({error})", "correct the path or the file") from error
+
+
+def tls_context(files: TlsFiles) -> ssl.SSLContext:
+    """Return the context of a client. Raises `OSError` (also `ssl.SSLError`) if a file cannot be used."""
+    context = ssl.create_default_context(cafile=files.authority)
+    if files.certificate is not None:
+        # An encrypted key must fail, not prompt.
+        context.load_cert_chain(files.certificate, files.key, password="")
     if not files.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -204,23 +208,42 @@ def _refusal(response: httpx.Response, body: bytes) -> tuple[str, str]:
     return f"HTTP {status}{f': {text}' if text else ''}", "check the source and its log"
 
 
+def network_fault(error: BaseException) -> tuple[str, str] | None:
+    """Return why a connection failed, and the next step, or None if neither DNS, TCP nor TLS is the cause.
+
+    The causes of `error` are searched for exceptions of the standard library, so that any HTTP library will do.
+    """
+    cause = _root_cause(error)
+    match cause:
+        case ssl.SSLCertVerificationError():
+            return f"the TLS certificate is not trusted ({cause})", "check the CA file"
+        case ssl.SSLError():
+            return f"TLS failed ({cause})", "check the address, the protocol and the certificates"
+        case socket.gaierror():
+            return "the host name cannot be resolved", "check the address and DNS"
+        case ConnectionRefusedError():
+            return "the connection is refused", "check the address, and start the source"
+        case _:
+            return None
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    while (deeper := error.__cause__ or error.__context__) is not None:
+        error = deeper
+    return error
+
+
 def _why(error: Exception) -> tuple[str, str]:
     """Return why a request failed, and the next step."""
     import httpx
 
-    cause: BaseException = error
-    while (deeper := cause.__cause__ or cause.__context__) is not None:
-        cause = deeper
-    known: tuple[tuple[type[BaseException], BaseException, str, str], ...] = (
-        (httpx.TimeoutException, error, "no response", "check the address, the network and firewalls"),
-        (httpx.ProxyError, error, f"the proxy failed ({error})", "check the proxy"),
-        (httpx.UnsupportedProtocol, error, "the URL must begin with http:// or https://", "correct it"),
-        (ssl.SSLCertVerificationError, cause, f"the TLS certificate is not trusted ({cause})", "check the CA file"),
-        (ssl.SSLError, cause, f"TLS failed ({cause})", "check the address, the protocol and the certificates"),
-        (socket.gaierror, cause, "the host name cannot be resolved", "check the address and DNS"),
-        (ConnectionRefusedError, cause, "the connection is refused", "check the address, and start the source"),
+    known: tuple[tuple[type[BaseException], str, str], ...] = (
+        (httpx.TimeoutException, "no response", "check the address, the network and firewalls"),
+        (httpx.ProxyError, f"the proxy failed ({error})", "check the proxy"),
+        (httpx.UnsupportedProtocol, "the URL must begin with http:// or https://", "correct it"),
     )
-    for kind, raised, why, advice in known:
-        if isinstance(raised, kind):
+    for kind, why, advice in known:
+        if isinstance(error, kind):
             return why, advice
-    return f"the connection failed ({type(cause).__name__})", "check the network and the source"
+    other = f"the connection failed ({type(_root_cause(error)).__name__})", "check the network and the source"
+    return network_fault(error) or other

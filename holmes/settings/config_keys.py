@@ -29,7 +29,7 @@ UPSTREAM_KEYS = frozenset(
     {
         "additional_toolsets", "anchors", "custom_runbook_catalogs", "custom_runbooks", "custom_skill_paths",
         "custom_toolsets_from_cli", "fast_model", "github_owner", "github_pat", "github_query", "github_repository",
-        "github_url", "jira_api_key", "jira_query", "jira_url", "jira_username", "log_level", "mcp_servers",
+        "github_url", "jira_api_key", "jira_query", "jira_url", "jira_username", "log_level",
         "opsgenie_api_key", "opsgenie_query", "opsgenie_team_integration_key", "pagerduty_api_key",
         "pagerduty_incident_key", "pagerduty_user_email", "should_try_robusta_ai", "skill_repos",
     }

@@ -85,6 +85,9 @@ class ToolSettings(SettingsGroup):
     toolsets: Annotated[dict[str, JsonValue], Setting(key="toolsets")] = Field(default_factory=dict)
     """Toolsets by name, to enable, disable, configure or define them."""
 
+    mcp_servers: Annotated[dict[str, JsonValue], Setting(key="mcp_servers")] = Field(default_factory=dict)
+    """MCP servers by name, whose tools Holmes offers to the model."""
+
     custom_toolsets: Annotated[
         tuple[Path, ...],
         BeforeValidator(_file_list),
@@ -149,6 +152,9 @@ class StorageSettings(SettingsGroup):
 
     cache_path: Annotated[Path, Setting("HOLMES_CACHE_PATH")] = Path("~/.holmes/cache")
     """Folder of the toolset status cache. Its entries expire after one hour. The folder is safe to delete."""
+
+    mcp_tokens_path: Annotated[Path, Setting("HOLMES_MCP_TOKENS_PATH")] = Path("~/.holmes/mcp_tokens")
+    """Folder of the OAuth tokens of MCP servers, from `holmes toolset login`. Keep it private."""
 
     prompt_history_file: Annotated[Path, Setting("HOLMES_PROMPT_HISTORY_FILE")] = Path("~/.holmes/history")
     """File that stores the history of the interactive prompt."""

@@ -17,6 +17,7 @@ from holmes.toolsets.yaml.loader import (
     declared_variable_names,
     read_toolsets,
     with_current_names,
+    written_servers,
     written_toolsets,
 )
 from holmes.values.errors import ConfigError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
+    from holmes.toolsets.mcp.servers import McpServer
     from holmes.toolsets.registry import PythonToolsetFactory
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
     from holmes.toolsets.yaml.schema import ToolsetKeys
@@ -51,7 +53,7 @@ UPSTREAM_TOOLSETS = frozenset(
         "rabbitmq/core", "robusta", "runbook", "servicenow", "servicenow/tables", "slab", "slack", "splunk"
     }
 )  # fmt: skip
-_CONFIG_ONLY_TYPES = ("mcp", "http", "database", "mongodb")
+_CONFIG_ONLY_TYPES = ("http", "database", "mongodb")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ class Catalogue:
 
     definitions: tuple[YamlToolsetDefinition, ...]
     python: tuple[PythonToolset, ...]
+    servers: tuple[McpServer, ...]
     statuses: tuple[ToolsetStatus, ...]
     warnings: tuple[str, ...]
     ignored_names: tuple[str, ...]
@@ -81,14 +84,16 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueFiles:
-    """Files that define toolsets. `overrides` is the `toolsets:` section of `overrides_source`, the configuration file.
+    """Files that define toolsets.
 
-    `overrides_lines` maps the path of each key, starting with `toolsets`, to its line in that file.
+    `overrides` and `servers` are the sections `toolsets:` and `mcp_servers:` of `overrides_source`, the configuration
+    file. `overrides_lines` maps the path of each key, starting with its section, to its line in that file.
     """
 
     shipped: tuple[Path, ...]
     custom: tuple[Path, ...] = ()
     overrides: Mapping[str, object] = field(default_factory=dict)
+    servers: Mapping[str, object] = field(default_factory=dict)
     overrides_source: str = "the configuration"
     overrides_lines: Mapping[KeyPath, int] = field(default_factory=dict)
 
@@ -116,11 +121,13 @@ class WrittenCatalogue:
     def without(self, files: Iterable[Path]) -> WrittenCatalogue:
         """Return the catalogue without the YAML toolsets that only these files define.
 
-        Python toolsets that must be configured are also omitted.
+        Python toolsets that must be configured and MCP servers are also omitted.
         """
         sources = {str(path) for path in files}
         entries = (
-            entry for entry in self.entries if {value.document.source for value in entry.keys.values()} - sources
+            entry
+            for entry in self.entries
+            if {value.document.source for value in entry.keys.values()} - sources and not entry.is_server
         )
         factories = tuple(factory for factory in self.factories if factory.enabled_by_default)
         return replace(self, entries=tuple(entries), factories=factories)
@@ -137,9 +144,9 @@ def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] 
         reading.add_file(path)
     for path in files.custom:
         reading.add_file(path)
-    if files.overrides:
-        document = YamlDocument(source=files.overrides_source, content=files.overrides, lines=files.overrides_lines)
-        reading.add_entries(written_toolsets(files.overrides, document, ("toolsets",)))
+    own = YamlDocument(source=files.overrides_source, content=files.overrides, lines=files.overrides_lines)
+    reading.add_entries(written_toolsets(files.overrides, own, ("toolsets",)))
+    reading.add_entries(written_servers(files.servers, own, ("mcp_servers",)))
     statuses = tuple(
         ToolsetStatus(name=each.name, state="failed", reason=each.reason, source="entry point") for each in broken
     )
@@ -200,41 +207,62 @@ def load_catalogue(
 
     `default_configs` maps the names of Python toolsets to the default values of `config`.
     """
-    definitions: list[YamlToolsetDefinition] = []
-    statuses = list(written.statuses)
-    warnings = list(written.warnings)
-    transformed: list[str] = []
-    variables = environment.as_dict()
+    loading = _Loading(environment.as_dict(), list(written.statuses), list(written.warnings))
     for entry in written.entries:
+        loading.add(entry)
+    python, python_statuses = _python_toolsets(written, loading.variables, default_configs or {})
+    return Catalogue(
+        definitions=tuple(loading.definitions),
+        python=python,
+        servers=tuple(loading.servers),
+        statuses=(*loading.statuses, *python_statuses),
+        warnings=loading.all_warnings(),
+        ignored_names=written.ignored_names,
+    )
+
+
+class _Loading:
+    def __init__(self, variables: Mapping[str, str], statuses: list[ToolsetStatus], warnings: list[str]) -> None:
+        self.variables = variables
+        self.statuses = statuses
+        self.definitions: list[YamlToolsetDefinition] = []
+        self.servers: list[McpServer] = []
+        self._warnings = warnings
+        self._transformed: list[str] = []
+
+    def add(self, entry: WrittenToolset) -> None:
+        """Check one entry. An error becomes its status."""
         decided = _decided_already(entry)
         if decided is not None:
-            statuses.append(decided)
-            continue
+            self.statuses.append(decided)
+            return
+        try:
+            if entry.is_server:
+                from holmes.toolsets.mcp.config import server_of
+
+                self.servers.append(server_of(entry, self.variables))
+            else:
+                self._add_yaml(entry)
+        except ConfigError as error:
+            self.statuses.append(_status_of(entry, "failed", str(error)))
+
+    def _add_yaml(self, entry: WrittenToolset) -> None:
         # Imported here, because `builtin/triage` reads no such entry, and templates and schemas slow down the start.
         from holmes.toolsets.yaml.building import build_definition, checked_keys, has_ignored_transformers
 
-        try:
-            checked = checked_keys(entry, variables)
-            keys = checked.keys
-            _refuse_empty(entry, keys)
-            definitions.append(build_definition(entry, keys))
-        except ConfigError as error:
-            statuses.append(_status_of(entry, "failed", str(error)))
-            continue
-        warnings += checked.warnings
-        if has_ignored_transformers(keys):
-            transformed.append(entry.name)
-    if transformed:
-        names = ", ".join(repr(name) for name in transformed)
-        warnings.append(f"transformers other than 'kubernetes_view' are not supported and are ignored in: {names}")
-    python, python_statuses = _python_toolsets(written, variables, default_configs or {})
-    return Catalogue(
-        definitions=tuple(definitions),
-        python=python,
-        statuses=(*statuses, *python_statuses),
-        warnings=tuple(warnings),
-        ignored_names=written.ignored_names,
-    )
+        checked = checked_keys(entry, self.variables)
+        _refuse_empty(entry, checked.keys)
+        self.definitions.append(build_definition(entry, checked.keys))
+        self._warnings += checked.warnings
+        if has_ignored_transformers(checked.keys):
+            self._transformed.append(entry.name)
+
+    def all_warnings(self) -> tuple[str, ...]:
+        if not self._transformed:
+            return tuple(self._warnings)
+        names = ", ".join(repr(name) for name in self._transformed)
+        ignored = f"transformers other than 'kubernetes_view' are not supported and are ignored in: {names}"
+        return (*self._warnings, ignored)
 
 
 def _decided_already(entry: WrittenToolset) -> ToolsetStatus | None:

@@ -7,34 +7,27 @@ unique. A toolset fails if the name of one of its tools is reserved or is used i
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import hashlib
-import json
-import os
-import tempfile
 import time
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes import __version__
+from holmes.toolsets.check_cache import SuccessCache, check_key
 from holmes.toolsets.registry import ToolsetStatus
-from holmes.values.errors import masked
+from holmes.values.errors import ToolError, masked
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
+    from pathlib import Path
 
     from holmes.toolsets.catalogue import Catalogue, PythonToolset
+    from holmes.toolsets.mcp.servers import McpServer
+    from holmes.toolsets.mcp.toolset import McpToolset
     from holmes.toolsets.registry import ToolsetContext
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
     from holmes.toolsets.yaml.prerequisites import Obstacle
-    from holmes.values.environment import Environment
     from holmes.values.tools import Toolset
 
 _DEFAULT_DEADLINE_SECONDS = 20.0
-_SUCCESS_LIFETIME_SECONDS = 3600.0
-_FILE_NAME = "toolset_checks.json"
-_FORMAT = 1
 
 # Time limit within which a cancelled check must end its processes.
 _CLEAN_UP_SECONDS = 2.0
@@ -100,8 +93,11 @@ async def check_toolsets(catalogue: Catalogue, context: ToolsetContext, policy: 
     pending = [
         *((_yaml_status(each), _started(checker.check_yaml(each))) for each in catalogue.definitions),
         *((_python_status(each), _started(checker.check_python(each))) for each in catalogue.python),
+        *((_server_status(each), _started(checker.check_server(each))) for each in catalogue.servers),
     ]
     checked = await _results(pending, policy.deadline_seconds)
+    if catalogue.servers:
+        checked = _with_unique_names(checked, policy.reserved_tools)
     if cache is not None:
         _remember(cache, checked)
     unique = _without_repeated_tools(checked, policy.reserved_tools)
@@ -132,7 +128,7 @@ class _Checker:
         key: str | None = None
         checked_at_seconds = 0.0
         if obstacle is None and has_commands(definition) and not is_decided:
-            key = _check_key((definition.prerequisites, definition.config), environment)
+            key = check_key((definition.prerequisites, definition.config), environment)
             known = self._known(definition.name, key)
             checked_at_seconds = known or time.time()
             if known is None:
@@ -176,6 +172,23 @@ class _Checker:
         )
         return _Checked(status=replace(status, tool_count=len(toolset.tools)), ready=ready)
 
+    async def check_server(self, server: McpServer) -> _Checked:
+        """Connect to an MCP server, also if another process has checked it, because its tools are known only to it."""
+        from holmes.toolsets.mcp.toolset import McpToolset
+
+        status = _server_status(server)
+        if refused := self._refused(status):
+            return refused
+        sessions = self.context.sessions
+        assert sessions is not None, "a catalogue with MCP servers requires sessions"  # noqa: S101
+        try:
+            session = await sessions.session(server, self.context.environment)
+            toolset = McpToolset(server, session, await session.listing())
+        except ToolError as error:
+            return _Checked(status=replace(status, state="failed", reason=str(error)))
+        status = replace(status, tool_count=len(toolset.tools), detail=toolset.detail, revision=toolset.revision)
+        return _Checked(status=status, ready=_served(toolset))
+
     def _refused(self, status: ToolsetStatus) -> _Checked | None:
         """Return the status if another process found that the toolset cannot run, else None."""
         if self.policy.decided is None:
@@ -189,6 +202,22 @@ class _Checker:
         if self.cache is None or not self.cache.holds(name, key):
             return None
         return self.cache.entries[name][1]
+
+
+def _served(toolset: McpToolset) -> ReadyToolset:
+    server = toolset.server
+    return ReadyToolset(toolset=toolset, approval_patterns=toolset.gated, redaction=server.redaction, tags=server.tags)
+
+
+def _with_unique_names(checked: tuple[_Checked, ...], reserved: Mapping[str, str]) -> tuple[_Checked, ...]:
+    """Rename the tools of MCP servers whose names are also used elsewhere."""
+    from holmes.toolsets.mcp.toolset import McpToolset, with_unique_names
+
+    ready = [each.ready.toolset for each in checked if each.ready is not None]
+    served = [toolset for toolset in ready if isinstance(toolset, McpToolset)]
+    taken = {tool.name for toolset in ready if not isinstance(toolset, McpToolset) for tool in toolset.tools}
+    renamed = {each.name: _served(each) for each in with_unique_names(served, taken | set(reserved))}
+    return tuple(replace(each, ready=renamed.get(each.status.name, each.ready)) for each in checked)
 
 
 def _started(check: Coroutine[None, None, _Checked]) -> asyncio.Task[_Checked]:
@@ -261,76 +290,14 @@ def _yaml_status(definition: YamlToolsetDefinition) -> ToolsetStatus:
     )
 
 
+def _server_status(server: McpServer) -> ToolsetStatus:
+    return ToolsetStatus(
+        name=server.name, state="enabled", source=server.source, tags=server.tags, description=server.description
+    )
+
+
 def _python_status(python: PythonToolset) -> ToolsetStatus:
     factory = python.factory
     return ToolsetStatus(
         name=factory.name, state="enabled", source=python.source, tags=factory.tags, description=factory.description
     )
-
-
-def _check_key(configuration: object, environment: Environment) -> str:
-    """Hash everything that a check depends on.
-
-    This includes the configuration, the variables, the folders in `PATH` and the version of Holmes.
-    """
-    folders = (environment.get("PATH") or "").split(os.pathsep)
-    parts = [
-        __version__,
-        repr(configuration),
-        environment.variables,
-        [(folder, _modified(folder)) for folder in folders],
-    ]
-    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _modified(folder: str) -> int:
-    try:
-        return Path(folder).stat().st_mtime_ns
-    except (OSError, ValueError):
-        return 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuccessCache:
-    """The successful checks by toolset name, each with its key and its time in seconds since the epoch."""
-
-    directory: Path
-    entries: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, directory: Path) -> SuccessCache:
-        """Read the remembered successes. The cache is empty if the file is missing, invalid or in another format."""
-        try:
-            content = json.loads((directory / _FILE_NAME).read_text(encoding="utf-8"))
-            if content["format"] != _FORMAT:
-                return cls(directory=directory)
-            entries = {
-                str(name): (str(entry["key"]), float(entry["checked_at_seconds"]))
-                for name, entry in content["succeeded"].items()
-            }
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return cls(directory=directory)
-        return cls(directory=directory, entries=entries)
-
-    def holds(self, name: str, key: str) -> bool:
-        """Return whether this check succeeded within the last hour."""
-        known = self.entries.get(name)
-        if known is None or known[0] != key:
-            return False
-        return 0 <= time.time() - known[1] < _SUCCESS_LIFETIME_SECONDS
-
-    def write(self, succeeded: Mapping[str, tuple[str, float]]) -> None:
-        """Replace the file atomically. Only its owner can read the file."""
-        entries = {name: {"key": key, "checked_at_seconds": at} for name, (key, at) in succeeded.items()}
-        content = json.dumps({"format": _FORMAT, "succeeded": entries}, indent=1, sort_keys=True)
-        # If the disk is full or read-only, the checks run again next time.
-        with contextlib.suppress(OSError):
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=_FILE_NAME)
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    file.write(content)
-                Path(temporary).replace(self.directory / _FILE_NAME)
-            except OSError:
-                Path(temporary).unlink(missing_ok=True)
-                raise

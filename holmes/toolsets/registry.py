@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from holmes.redaction.redactor import Redactor
+    from holmes.toolsets.mcp.session import McpSessions
     from holmes.values.environment import Environment
     from holmes.values.json_types import JsonValue
     from holmes.values.tools import Toolset
@@ -27,7 +28,8 @@ ToolsetState: TypeAlias = Literal["enabled", "disabled", "failed"]
 class ToolsetStatus:
     """The status of one toolset.
 
-    `reason` explains why the toolset is disabled or failed, and `source` is its file or package.
+    `reason` explains why the toolset is disabled or failed, and `source` is its file or package. `detail` is what the
+    check found out, for people. `revision` changes when the tools of a server change.
     """
 
     name: str
@@ -37,6 +39,8 @@ class ToolsetStatus:
     source: str = ""
     tags: tuple[str, ...] = ()
     description: str = ""
+    detail: str = field(default="", compare=False)
+    revision: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +50,15 @@ class ToolsetContext:
     `environment` contains the chosen context and namespace as HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE. `config`
     is the `config:` section of the toolset's configuration entry. `memory_limit_mb` limits every process of a tool.
     `redactor` masks secrets, or is None if redaction is off. A wrapper masks results, so the redactor is needed only by
-    tools whose results omit the names of values.
+    tools whose results omit the names of values. `sessions` holds the connections that outlive a check. A catalogue
+    with MCP servers requires it.
     """
 
     environment: Environment
     config: Mapping[str, JsonValue] = field(default_factory=dict)
     memory_limit_mb: int = 800
     redactor: Redactor | None = None
+    sessions: McpSessions | None = None
 
 
 class PythonToolsetFactory(Protocol):

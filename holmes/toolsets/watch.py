@@ -16,7 +16,7 @@ from holmes.toolsets.registry import ToolsetStatus
 from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from holmes.toolsets.readiness import Readiness
 
@@ -50,7 +50,7 @@ class ToolsetWatch(Generic[T]):
 
     If `adopts` is true, it waits for calls to `adopt` and checks nothing itself.
 
-    `on_check` receives the statuses of all toolsets after each check.
+    `on_check` receives the statuses of all toolsets after each check. `close` closes what the toolsets keep open.
     """
 
     def __init__(
@@ -60,11 +60,13 @@ class ToolsetWatch(Generic[T]):
         retry_seconds: float,
         adopts: bool = False,
         on_check: Callable[[tuple[ToolsetStatus, ...]], None] = lambda _: None,
+        close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._run_check = check
         self._retry_seconds = retry_seconds
         self._adopts = adopts
         self._on_check = on_check
+        self._close = close
         self._decided: tuple[ToolsetStatus, ...] | None = None
         self._adopted = asyncio.Event()
         self._checked = asyncio.Event()
@@ -97,6 +99,11 @@ class ToolsetWatch(Generic[T]):
         """Adopt the statuses that another process determined."""
         self._decided = tuple(statuses)
         self._adopted.set()
+
+    async def aclose(self) -> None:
+        """Close the connections of the toolsets, after the last run."""
+        if self._close is not None:
+            await self._close()
 
     async def step(self) -> None:
         """Run one check, and pause after it. If `adopts` is true, wait for the statuses first and do not pause."""

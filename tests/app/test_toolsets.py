@@ -8,6 +8,7 @@ import pytest
 
 from holmes.app.toolsets import open_toolsets, toolset_report
 from holmes.settings.load import load_settings
+from holmes.toolsets.mcp.session import McpSessions
 from holmes.toolsets.stored_results import TOOL_NAMES
 
 if TYPE_CHECKING:
@@ -38,12 +39,12 @@ async def test_all_warnings_come_together_and_what_only_holmesgpt_has_is_one_of_
     config = (
         "opsgenie_query: x\njira_url: y\ntoolsets:\n  slack: {enabled: true}\n  datadog/metrics: {config: {u: v}}\n"
     )
-    settings = _settings(tmp_path, config, f"{_MINE}mcp_servers: {{one: {{url: x}}}}\n")
-    opened = await open_toolsets(settings)
+    settings = _settings(tmp_path, config, f"{_MINE}mcp_servers: {{one: {{enabled: false, url: x}}}}\n")
+    opened = await open_toolsets(settings, McpSessions(tmp_path))
     toolsets = "toolset datadog/metrics, toolset slack"
     assert opened.warnings == (
         f"Holmes does not support these settings and ignores them: opsgenie_query, jira_url, {toolsets}",
-        f"{tmp_path / 'mine.yaml'}:8: mcp_servers are not supported yet: 'one' are ignored",
+        f"{tmp_path / 'mine.yaml'}:8: 'url' of MCP server 'one' belongs below 'config'",
     )
     report = await toolset_report(settings, refresh=False)
     place = f"{tmp_path / 'mine.yaml'}:7"
@@ -55,7 +56,7 @@ async def test_all_warnings_come_together_and_what_only_holmesgpt_has_is_one_of_
 @pytest.mark.parametrize("command", ["'{{ 1 | nofilter }}'", "'echo'\n        timeout: soon"])
 async def test_a_broken_toolset_of_the_user_is_told_before_the_question(tmp_path: Path, command: str) -> None:
     settings = _settings(tmp_path, toolset=_MINE.replace("echo '{{ what }}'", command))
-    (line,) = (await open_toolsets(settings)).broken
+    (line,) = (await open_toolsets(settings, McpSessions(tmp_path))).broken
     assert line.startswith(f"toolset 'mine' cannot be used: {tmp_path / 'mine.yaml'}:")
 
 
@@ -79,7 +80,7 @@ async def test_a_tool_named_like_one_that_reads_results_costs_its_toolset_and_no
 async def test_checks_are_remembered_where_the_settings_say(tmp_path: Path) -> None:
     text = _MINE.replace("description: d\n", 'description: d\n    prerequisites: [{command: "true"}]\n', 1)
     settings = _settings(tmp_path, f"cache_path: {tmp_path / 'elsewhere'}\n", text)
-    await open_toolsets(settings)
+    await open_toolsets(settings, McpSessions(tmp_path))
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["toolset_checks.json"]
     assert not (tmp_path / ".holmes").exists()
 

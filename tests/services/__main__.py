@@ -1,4 +1,7 @@
-"""Command line of the services: `python -m tests.services build` installs Debian's packages where they are missing."""
+"""Command line of the services: `python -m tests.services build` installs what is missing.
+
+Debian's packages come first, then the MCP servers from their own packages, into the cache.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 
 from tests.cluster.errors import ClusterError
 from tests.cluster.layout import Layout
-from tests.services import programs
+from tests.services import mcp_servers, programs
 
 
 def main() -> None:
@@ -16,8 +19,11 @@ def main() -> None:
     parser.add_argument("command", choices=["build"], help="install what is missing")
     parser.parse_args()
     try:
-        programs.build(Layout.from_environment())
-        sys.stdout.write("".join(f"{program}\n" for program in programs.everything()))
+        layout = Layout.from_environment()
+        programs.build(layout)
+        mcp_servers.build(layout)
+        installed = (*programs.everything(), *mcp_servers.everything(layout))
+        sys.stdout.write("".join(f"{program}\n" for program in installed))
     except ClusterError as error:
         sys.exit(f"{error}")
 

@@ -6,6 +6,7 @@ failure. Everything ends with the test session, however that ends.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 from tests.cluster.errors import CannotRunHereError
-from tests.cluster.layout import in_ci
-from tests.services import programs
+from tests.cluster.layout import Layout, in_ci
+from tests.services import mcp_servers, programs
+from tests.services.mcp_servers import Command, HttpServer
 from tests.services.monitoring import Monitor
 from tests.services.monitoring import alertmanager as run_alertmanager
 from tests.services.monitoring import prometheus as run_prometheus
@@ -23,9 +25,12 @@ from tests.services.postgresql import PostgresqlServer
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Monitor", "PostgresqlServer", "RunMonitor"]
+    from holmes.toolsets.mcp.servers import HttpMode
+
+__all__ = ["Command", "HttpServer", "Monitor", "PostgresqlServer", "RunEverything", "RunMonitor"]
 
 RunMonitor: TypeAlias = Callable[..., AbstractContextManager[Monitor]]
+RunEverything: TypeAlias = Callable[["HttpMode"], AbstractContextManager[HttpServer]]
 
 
 @contextmanager
@@ -86,3 +91,24 @@ def alertmanager() -> RunMonitor:
     with needed_programs():
         programs.alertmanager()
     return run_alertmanager
+
+
+@pytest.fixture(scope="session")
+def everything_command() -> Command:
+    """Return the command of `server-everything`, which takes the transport as an argument."""
+    with needed_programs():
+        return mcp_servers.everything_command(Layout.from_environment())
+
+
+@pytest.fixture(scope="session")
+def everything_over_http(everything_command: Command) -> RunEverything:
+    """Return `tests.services.mcp_servers.everything_over_http`, where it can run."""
+    assert everything_command
+    return functools.partial(mcp_servers.everything_over_http, Layout.from_environment())
+
+
+@pytest.fixture(scope="session")
+def time_command() -> Command:
+    """Return the command of `mcp-server-time` over standard input and output."""
+    with needed_programs():
+        return mcp_servers.time_command(Layout.from_environment())

@@ -21,17 +21,22 @@ PACKAGES: Final[dict[str, tuple[str, ...]]] = {
     "chromium": (),
     "curl": (),
     "jq": (),
+    "nodejs": (),
+    "npm": (),
     "postgresql": ("postgresql.service",),
     "prometheus": ("prometheus.service",),
     "prometheus-alertmanager": ("prometheus-alertmanager.service",),
     "sqlite3": (),
 }
+# The programs of packages that many machines have from elsewhere, which Debian's packages would conflict with.
+ANY_ORIGIN: Final = {"nodejs": "node", "npm": "npm"}
 POSTGRESQL: Final = Path("/usr/lib/postgresql")
 
 
 def build(layout: Layout) -> None:
     """Install the packages that are missing (minutes on a fresh machine, nothing when all are there)."""
-    missing = missing_packages(tuple(PACKAGES))
+    wanted = [package for package in PACKAGES if shutil.which(ANY_ORIGIN.get(package, "")) is None]
+    missing = missing_packages(wanted)
     install(missing, layout.cache)
     units = [unit for package in missing for unit in PACKAGES[package]]
     if units:
@@ -61,6 +66,16 @@ def promtool() -> Path:
 def alertmanager() -> Path:
     """Return the server that groups alerts and sends them to receivers."""
     return _program("prometheus-alertmanager")
+
+
+def nodejs() -> Path:
+    """Return the program that runs JavaScript."""
+    return _program("node")
+
+
+def npm() -> Path:
+    """Return the program that installs packages of Node.js."""
+    return _program("npm")
 
 
 def postgresql(name: str) -> Path:

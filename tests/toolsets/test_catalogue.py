@@ -225,16 +225,11 @@ def test_no_toolset_that_exists_is_among_the_names_that_only_holmesgpt_knows() -
 
 
 def test_what_is_not_supported_yet_is_told_and_never_an_error(tmp_path: Path) -> None:
-    text = _SHOP + "    transformers: [{name: llm_summarize}]\nmcp_servers:\n  one: {url: x}\n  two: {url: y}\n"
-    catalogue = _load(
-        _file(tmp_path, text), overrides={"remote": {"type": "mcp", "url": "http://x", "config": {"mode": "sse"}}}
-    )
-    assert [warning.split(": ", 1)[-1] for warning in catalogue.warnings] == [
-        "mcp_servers are not supported yet: 'one', 'two' are ignored",
-        "'shop/core'",
-    ]
+    text = _SHOP + "    transformers: [{name: llm_summarize}]\n"
+    catalogue = _load(_file(tmp_path, text), overrides={"remote": {"type": "http", "config": {"mode": "sse"}}})
+    assert [warning.split(": ", 1)[-1] for warning in catalogue.warnings] == ["'shop/core'"]
     assert [(status.name, status.state, status.reason) for status in catalogue.statuses] == [
-        ("remote", "failed", "type 'mcp' is not supported yet")
+        ("remote", "failed", "type 'http' is not supported yet")
     ]
     assert len(catalogue.definitions) == 1
 

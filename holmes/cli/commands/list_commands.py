@@ -1,4 +1,4 @@
-"""Implements `holmes toolset list|refresh` and `holmes rules list|explain`."""
+"""Implements `holmes toolset list|refresh|login` and `holmes rules list|explain`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ def _toolset_lines(states: Sequence[ToolsetStatus]) -> str:
 
 
 def _line(status: ToolsetStatus, width: int) -> str:
-    detail = one_line(status.reason or "") if status.state != "enabled" else counted(status.tool_count, "tool")
-    return f"{one_line(status.name):<{width}}  {status.state:<8}  {detail}".rstrip()
+    about = status.reason or ""
+    if status.state == "enabled":
+        about = ", ".join(filter(None, (counted(status.tool_count, "tool"), status.detail)))
+    return f"{one_line(status.name):<{width}}  {status.state:<8}  {one_line(about)}".rstrip()
 
 
 @click.group()
@@ -58,6 +60,29 @@ def list_toolsets(config: Path | None, custom_toolsets: tuple[str, ...]) -> None
 def refresh(config: Path | None, custom_toolsets: tuple[str, ...]) -> None:
     """Check all toolsets again and list them."""
     _print_toolsets(config, custom_toolsets, refresh=True)
+
+
+@toolset.command()
+@click.argument("server")
+@click.option("--browser/--no-browser", default=True, help="Open the login page in the browser of this machine.")
+@config_option
+@toolset_option
+@verbose_option
+def login(server: str, browser: bool, config: Path | None, custom_toolsets: tuple[str, ...]) -> None:  # noqa: FBT001
+    """Log in to the MCP server SERVER with OAuth.
+
+    The tokens are stored in ~/.holmes/mcp_tokens, and refreshed without another login.
+    """
+    import asyncio
+
+    from holmes.app.toolsets import log_in_to_server
+
+    settings = read_settings(config, {"custom_toolsets": custom_toolsets})
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
+    click.echo(asyncio.run(log_in_to_server(settings, server, say=say, opens_browser=browser)))
 
 
 def _print_toolsets(config: Path | None, custom_toolsets: tuple[str, ...], *, refresh: bool) -> None:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
     from holmes.toolsets.yaml.loader import WrittenToolset
     from holmes.toolsets.yaml.schema import TransformerKeys
+    from holmes.values.json_types import JsonValue
     from holmes.yaml_documents import KeyPath
 
 _JSON_SCHEMA_WORDS = frozenset(
@@ -140,11 +141,8 @@ def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetD
     built = tuple(_tool(_with_defaults(tool, keys), written, index) for index, tool in enumerate(keys.tools))
     tools = tuple(tool for tool, _ in built)
     _refuse_repeated_names(tools, written)
-    try:
-        instructions = _instructions(keys, written, tuple(tool.tool.name for tool in tools))
-    except (OSError, TemplateError, UnicodeDecodeError) as error:
-        place = written.place(("llm_instructions",))
-        raise ConfigError(f"{place}: the instructions of {written.name!r} cannot be used: {error}") from error
+    names = tuple(tool.tool.name for tool in tools)
+    instructions = instructions_of(keys.llm_instructions or "", written, tool_names=names, config=keys.config or {})
     return YamlToolsetDefinition(
         name=written.name,
         source=written.source,
@@ -155,7 +153,7 @@ def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetD
         tools=tools,
         tags=tuple(keys.tags),
         config=keys.config or {},
-        instructions=instructions.strip(),
+        instructions=instructions,
         approval_patterns=tuple(keys.approval_required_tools),
         redaction=keys.redaction,
         chosen_cluster=keys.chosen_cluster,
@@ -299,8 +297,20 @@ def _refuse_repeated_names(tools: tuple[YamlTool, ...], written: WrittenToolset)
         names.add(tool.tool.name)
 
 
-def _instructions(keys: ToolsetKeys, written: WrittenToolset, tool_names: tuple[str, ...]) -> str:
-    text = keys.llm_instructions or ""
+def instructions_of(
+    text: str, written: WrittenToolset, *, tool_names: tuple[str, ...] = (), config: Mapping[str, JsonValue]
+) -> str:
+    """Read and render `llm_instructions`. Raises `ConfigError` with file and line."""
+    try:
+        return _instructions(text, written, tool_names, config).strip()
+    except (OSError, TemplateError, UnicodeDecodeError) as error:
+        place = written.place(("llm_instructions",))
+        raise ConfigError(f"{place}: the instructions of {written.name!r} cannot be used: {error}") from error
+
+
+def _instructions(
+    text: str, written: WrittenToolset, tool_names: tuple[str, ...], config: Mapping[str, JsonValue]
+) -> str:
     if text.startswith("file://"):
         folder = Path(written.keys["llm_instructions"].document.source).parent
         text = (folder / Path(text.removeprefix("file://")).expanduser()).read_text(encoding="utf-8")
@@ -309,7 +319,7 @@ def _instructions(keys: ToolsetKeys, written: WrittenToolset, tool_names: tuple[
     if "{" not in text:
         return text
     environment = ImmutableSandboxedEnvironment(autoescape=False)
-    return environment.from_string(text).render(tool_names=tool_names, config=keys.config or {}, request_context={})
+    return environment.from_string(text).render(tool_names=tool_names, config=config, request_context={})
 
 
 def _built_in(name: str) -> Path:

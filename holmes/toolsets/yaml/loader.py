@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _OLD_NAMES = {"additional_instructions": "llm_instructions", "restricted_tools": "approval_required_tools"}
 _TOP_LEVEL_KEYS = ("toolsets", "mcp_servers")
+_MCP = "mcp"
 _ENVIRONMENT = expression(r"\{\{-?\s*env\.([A-Za-z_]\w*)\s*-?\}\}")
 
 
@@ -66,6 +67,11 @@ class WrittenToolset:
             path = (*path, step) if (*path, step) in written.document.lines else path
         return written.document.place(path)
 
+    @property
+    def is_server(self) -> bool:
+        """Whether the entry is an MCP server."""
+        return "type" in self.keys and self.keys["type"].value == _MCP
+
     def values(self) -> dict[str, object]:
         return {key: written.value for key, written in self.keys.items()}
 
@@ -98,16 +104,25 @@ def toolsets_of(document: YamlDocument) -> ToolsetFile:
         if key not in _TOP_LEVEL_KEYS:
             raise ConfigError(f"{document.place((str(key),))}: {unknown_key(str(key), _TOP_LEVEL_KEYS)}")
     warnings: list[str] = []
-    servers = content.get("mcp_servers")
-    if servers:
-        names = ", ".join(repr(str(name)) for name in servers)
-        warnings.append(f"{document.place(('mcp_servers',))}: mcp_servers are not supported yet: {names} are ignored")
     toolsets = content.get("toolsets")
     if isinstance(toolsets, Sequence) and not isinstance(toolsets, str):
         warnings.append(
             f"{document.place(('toolsets',))}: 'toolsets' as a list is deprecated; use a mapping from name to toolset"
         )
-    return ToolsetFile(toolsets=written_toolsets(toolsets, document, ("toolsets",)), warnings=tuple(warnings))
+    servers = written_servers(content.get("mcp_servers"), document, ("mcp_servers",))
+    entries = (*written_toolsets(toolsets, document, ("toolsets",)), *servers)
+    return ToolsetFile(toolsets=entries, warnings=tuple(warnings))
+
+
+def written_servers(servers: object, document: YamlDocument, path: KeyPath) -> tuple[WrittenToolset, ...]:
+    """Return the entries under `mcp_servers:` as toolsets of type `mcp`. Raises `ConfigError`."""
+    if servers is None:
+        return ()
+    if not isinstance(servers, Mapping):
+        raise ConfigError(f"{document.place(path)}: 'mcp_servers' must be a mapping from name to server")
+    kind = WrittenValue(value=_MCP, document=document, path=path)
+    entries = (_written(str(name), entry, document, (*path, str(name))) for name, entry in servers.items())
+    return tuple(replace(entry, keys={**entry.keys, "type": kind}) for entry in entries)
 
 
 def written_toolsets(toolsets: object, document: YamlDocument, path: KeyPath) -> tuple[WrittenToolset, ...]:
@@ -141,7 +156,7 @@ def _written(name: str, entry: object, document: YamlDocument, path: KeyPath) ->
 
 
 def with_current_names(written: WrittenToolset) -> tuple[WrittenToolset, tuple[str, ...]]:
-    """Rename the deprecated keys of an entry, and return a warning for each renamed key."""
+    """Rename the deprecated keys of an entry, and return a warning for each. `url` of a server moves to `config`."""
     keys: dict[str, WrittenValue] = {}
     warnings: list[str] = []
     for key, value in written.keys.items():
@@ -150,6 +165,12 @@ def with_current_names(written: WrittenToolset) -> tuple[WrittenToolset, tuple[s
             place = value.document.place(value.path)
             warnings.append(f"{place}: {key!r} of toolset {written.name!r} is deprecated; use {current!r}")
         keys[current] = value
+    url = keys.pop("url", None) if written.is_server else None
+    if url is not None:
+        config = keys.get("config", replace(url, value={}))
+        known = config.value if isinstance(config.value, Mapping) else {}
+        keys["config"] = replace(config, value={"url": url.value, **known})
+        warnings.append(f"{url.document.place(url.path)}: 'url' of MCP server {written.name!r} belongs below 'config'")
     return replace(written, keys=keys), tuple(warnings)
 
 

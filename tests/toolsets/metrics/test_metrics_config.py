@@ -9,6 +9,7 @@ import pytest
 
 from holmes.app.toolsets import open_toolsets
 from holmes.settings.load import load_settings
+from holmes.toolsets.mcp.session import McpSessions
 from holmes.toolsets.metrics.config import instances_of
 from holmes.toolsets.metrics.ranges import time_range
 from holmes.toolsets.metrics.toolset import MetricsFactory, MetricsToolset
@@ -81,7 +82,7 @@ async def test_an_address_enables_the_toolset(
 ) -> None:
     (tmp_path / "config.yaml").write_text(f"model: m\n{text}\n")
     settings = load_settings({"HOME": str(tmp_path), **variables}, tmp_path / "config.yaml", {})
-    opened = await open_toolsets(settings)
+    opened = await open_toolsets(settings, McpSessions(tmp_path))
     (status,) = [each for each in opened.readiness.statuses if each.name == "prometheus/metrics"]
     assert status.state == state
     assert reason in str(status.reason)

@@ -13,6 +13,7 @@ from holmes.app.toolsets import open_toolsets
 from holmes.core.tools_utils.tool_executor import ToolExecutor, tool_result_message
 from holmes.settings.load import load_settings
 from holmes.snapshot.server.serving import serve_snapshot
+from holmes.toolsets.mcp.session import McpSessions
 from holmes.toolsets.yaml.object_names import plain_object
 from holmes.values.messages import ToolCall, ToolCallId
 from holmes.values.tools import output_text
@@ -62,7 +63,7 @@ async def executor(tmp_path: Path) -> AsyncIterator[ToolExecutor]:
         variables = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
         overrides = {"kubeconfig": str(server.kubeconfig), "model": "builtin/triage"}
         settings = load_settings(variables, overrides=overrides)
-        opened = await open_toolsets(settings)
+        opened = await open_toolsets(settings, McpSessions(tmp_path))
         yield ToolExecutor(opened.create(build_models(settings).models, None, None, None))
 
 
