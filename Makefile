@@ -52,8 +52,8 @@ docs: $(VENV)/.installed
 cluster: $(VENV)/.installed
 	$(BIN)/python -m tests.cluster build || test "$$CI" != true
 
-# Installs PostgreSQL, Prometheus, Alertmanager and Chromium from Debian's packages where they are missing; without them
-# the same holds.
+# Installs PostgreSQL, Prometheus, Alertmanager and Chromium from Debian's packages where they are missing, and MCP
+# servers from npm and PyPI; without them the same holds.
 services: $(VENV)/.installed
 	$(BIN)/python -m tests.services build || test "$$CI" != true
 
@@ -86,7 +86,7 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --all-extras --group dev pyproject.toml --output-file requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --extra kubectl --extra otel --extra responses --extra server --extra vertex \
+	  --extra kubectl --extra otel --extra server --extra vertex \
 	  --constraint requirements.lock pyproject.toml --output-file docker/requirements.lock
 
 clean:

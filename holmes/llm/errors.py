@@ -37,7 +37,7 @@ _NEVER_RETRIED = expression(r"insufficient_quota|billing|exceeded your current q
 _SERVER_FAILED = ("failed for {model}", "try again later, or use another model")
 _REFUSED = ("rejected the request for {model}", "check the model settings")
 _NO_RIGHT = ("denies this key access to {model}", "check the plan and the permissions of the account")
-_EXTRA_OF_PACKAGES = {"google": "vertex", "mcp": "responses"}
+_EXTRA_OF_PACKAGES = {"google": "vertex"}
 _STATUS_OF_TYPES = {"authentication_error": 401, "permission_error": 403, "not_found_error": 404}
 _MEANINGS = {
     401: ("rejected the API key for {model}", "check the key or pass --api-key"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from holmes.toolsets.check_cache import SuccessCache, check_key
 from holmes.toolsets.registry import ToolsetStatus
-from holmes.values.errors import ToolError, masked
+from holmes.values.errors import HolmesError, ToolError, masked
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -163,14 +163,15 @@ class _Checker:
         # Checks of Python toolsets are not remembered, because their inputs are unknown and they start no processes.
         if refused := self._refused(status):
             return refused
-        reason = None if self.policy.decided is not None else await factory.prerequisites(context)
-        if reason is not None:
-            return _Checked(status=replace(status, state="failed", reason=reason))
+        try:
+            detail = "" if self.policy.decided is not None else await factory.check(context)
+        except HolmesError as error:
+            return _Checked(status=replace(status, state="failed", reason=str(error)))
         toolset = factory.create(context)
         ready = ReadyToolset(
             toolset=toolset, approval_patterns=python.approval_patterns, redaction=python.redaction, tags=factory.tags
         )
-        return _Checked(status=replace(status, tool_count=len(toolset.tools)), ready=ready)
+        return _Checked(status=replace(status, tool_count=len(toolset.tools), detail=detail), ready=ready)
 
     async def check_server(self, server: McpServer) -> _Checked:
         """Connect to an MCP server, also if another process has checked it, because its tools are known only to it."""

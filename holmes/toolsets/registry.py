@@ -84,15 +84,16 @@ class PythonToolsetFactory(Protocol):
         """Whether the toolset is enabled without an entry in the configuration. `config` enables it as well."""
         ...
 
-    async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """Return None if the toolset can run, else one line that states why it cannot run, and the next step.
+    async def check(self, context: ToolsetContext) -> str:
+        """Check `config`, and whether the toolset can run. The checks of all toolsets share one deadline.
 
-        Also checks `config`. The checks of all toolsets share one deadline.
+        Returns what was found, for people, for example a product and its version, or an empty string. Raises
+        `HolmesError` with one line: why the toolset cannot run, and the next step.
         """
         ...
 
     def create(self, context: ToolsetContext) -> Toolset:
-        """Create the toolset, after `prerequisites` returned None."""
+        """Create the toolset, after `check` succeeded."""
         ...
 
 

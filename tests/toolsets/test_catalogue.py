@@ -20,7 +20,7 @@ from holmes.toolsets.readiness import CheckPolicy, Readiness, check_toolsets
 from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME
 from holmes.values.environment import Environment
-from holmes.values.errors import ConfigError
+from holmes.values.errors import ConfigError, ToolError
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import Tool, ToolInvocation, ToolResult, WrapperToolset
 from tests.support.deadlines import ends_before
@@ -53,14 +53,16 @@ class ClockFactory:
     tags = ("core",)
     enabled_by_default = True
 
-    async def prerequisites(self, context: ToolsetContext) -> str | None:
+    async def check(self, context: ToolsetContext) -> str:
         """Follow the configuration."""
         behaviour = context.config.get("behaviour")
         if behaviour == "slow":
             await asyncio.sleep(60)
         if behaviour == "broken":
             raise RuntimeError("spring")
-        return "no clock: buy one" if behaviour == "missing" else None
+        if behaviour == "missing":
+            raise ToolError("no clock: buy one")
+        return "quartz 2.0"
 
     def create(self, context: ToolsetContext) -> Toolset:
         """Wrap a YAML toolset, which saves writing one."""

@@ -15,7 +15,7 @@ from holmes.toolsets.kubernetes_logs.toolset import KUBERNETES_LOGS, MAX_TIMEOUT
 from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.times import duration
 from holmes.values.environment import Environment
-from holmes.values.errors import ToolError
+from holmes.values.errors import HolmesError, ToolError
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation
 from tests.support.kubernetes_api import KubernetesApi, document, kubernetes_api, log, pod, write_kubeconfig
@@ -94,13 +94,14 @@ async def test_the_factory_takes_the_timeout_and_says_what_is_wrong(environment:
     def context(variables: dict[str, str], **config: JsonValue) -> ToolsetContext:
         return ToolsetContext(environment=environment.with_variables(variables), config=config)
 
-    assert await factory.prerequisites(context({}, timeout_seconds=MAX_TIMEOUT_SECONDS)) is None
+    assert await factory.check(context({}, timeout_seconds=MAX_TIMEOUT_SECONDS)) == ""
     for wrong in ("30", "soon", True, 0, -1, MAX_TIMEOUT_SECONDS + 1):
-        reason = await factory.prerequisites(context({}, timeout_seconds=wrong))
-        assert f"timeout_seconds is {wrong!r}; expected a number above 0" in str(reason)
-    assert "unknown key 'timeout'" in str(await factory.prerequisites(context({}, timeout=3)))
-    nowhere = {"KUBECONFIG": str(tmp_path / "nowhere")}
-    assert "No cluster is configured" in str(await factory.prerequisites(context(nowhere)))
+        with pytest.raises(HolmesError, match=f"timeout_seconds is {wrong!r}; expected a number above 0"):
+            await factory.check(context({}, timeout_seconds=wrong))
+    with pytest.raises(HolmesError, match="unknown key 'timeout'"):
+        await factory.check(context({}, timeout=3))
+    with pytest.raises(HolmesError, match="No cluster is configured"):
+        await factory.check(context({"KUBECONFIG": str(tmp_path / "nowhere")}))
 
 
 async def test_the_configured_number_of_lines_is_the_default_and_the_most(

@@ -20,7 +20,7 @@ from holmes.tokens import EstimatingCounter
 from holmes.toolsets.kubernetes_diagnosis.related import related_text
 from holmes.toolsets.kubernetes_diagnosis.scans import Scans
 from holmes.triage.looks import LookRequest, take_first_look, wanted_logs, wants_usage
-from holmes.values.errors import ConfigError, HolmesError, ToolError
+from holmes.values.errors import ConfigError, ToolError
 from holmes.values.findings_json import report_to_json
 from holmes.values.first_look import FIRST_LOOK_TOOL, fitting_look
 from holmes.values.texts import shortened
@@ -199,16 +199,13 @@ class KubernetesDiagnosisFactory:
     tags: tuple[str, ...] = ("core",)
     enabled_by_default: bool = True
 
-    async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """Return None if a cluster is configured, else an error message. The first tool call tests the connection."""
+    async def check(self, context: ToolsetContext) -> str:
+        """Check that a cluster is configured. The first tool call tests the connection."""
         if context.config:
             key = next(iter(context.config))
-            return f"config of toolset 'kubernetes/diagnosis': unknown key {key!r}; valid keys: none"
-        try:
-            await ClusterLogin.load(context.environment)
-        except HolmesError as error:
-            return str(error)
-        return None
+            raise ConfigError(f"config of toolset 'kubernetes/diagnosis': unknown key {key!r}; valid keys: none")
+        await ClusterLogin.load(context.environment)
+        return ""
 
     def create(self, context: ToolsetContext) -> Toolset:
         return KubernetesDiagnosisToolset(context.environment, context.redactor)

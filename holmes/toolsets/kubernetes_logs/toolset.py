@@ -26,7 +26,7 @@ from holmes.toolsets.kubernetes_logs.request import (
     kubectl_command,
     log_request,
 )
-from holmes.values.errors import ConfigError, HolmesError, ToolError
+from holmes.values.errors import ConfigError, ToolError
 from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -185,17 +185,11 @@ class KubernetesLogsFactory:
     tags: tuple[str, ...] = ("core",)
     enabled_by_default: bool = True
 
-    async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """Return None if `config` is valid and a cluster is configured, else an error message.
-
-        The first tool call tests the connection.
-        """
-        try:
-            _limits(context)
-            await ClusterLogin.load(context.environment)
-        except HolmesError as error:
-            return str(error)
-        return None
+    async def check(self, context: ToolsetContext) -> str:
+        """Check `config`, and that a cluster is configured. The first tool call tests the connection."""
+        _limits(context)
+        await ClusterLogin.load(context.environment)
+        return ""
 
     def create(self, context: ToolsetContext) -> Toolset:
         return KubernetesLogsToolset(context.environment, _limits(context))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.observability.metrics.source import QueryRejectedError
 from holmes.toolsets.metrics.tools import ALERT_RULES, FIND, INSTANT, LABELS, RANGE, TARGETS, TOOLS, with_instances
-from holmes.values.errors import ConfigError, ToolError
+from holmes.values.errors import ToolError
 from holmes.values.tool_arguments import text_argument
 from holmes.values.tools import ToolResult
 
@@ -245,28 +245,35 @@ class MetricsFactory:
     tags: tuple[str, ...] = ("core",)
     enabled_by_default: bool = False
 
-    async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """Return None if a source answers, else what is wrong with each source."""
-        from holmes.observability.access import open_source
-        from holmes.observability.metrics.prometheus import PrometheusSource
+    async def check(self, context: ToolsetContext) -> str:
+        """Check all sources, and return their versions and response times. Raises `ToolError` if none answers."""
         from holmes.toolsets.metrics.config import instances_of
 
-        async def failure(access: SourceAccess) -> str | None:
-            try:
-                async with open_source(access) as client:
-                    await PrometheusSource(client).version()
-            except ToolError as error:
-                return str(error)
-            return None
-
-        try:
-            instances = instances_of(context.config)
-        except ConfigError as error:
-            return str(error)
-        failures = [each for each in await asyncio.gather(*map(failure, instances)) if each is not None]
-        return " ".join(failures) if len(failures) == len(instances) else None
+        instances = instances_of(context.config)
+        checked = await asyncio.gather(*map(_version, instances))
+        failures = [each for each in checked if isinstance(each, ToolError)]
+        if len(failures) == len(instances):
+            raise ToolError(" ".join(map(str, failures)))
+        return ", ".join(map(str, checked))
 
     def create(self, context: ToolsetContext) -> Toolset:
         from holmes.toolsets.metrics.config import instances_of
 
         return MetricsToolset(instances_of(context.config))
+
+
+async def _version(access: SourceAccess) -> str | ToolError:
+    """Return name, product, version and response time of a source, for example `eu: Prometheus 3.4.0, 5 ms`.
+
+    Returns the error of a source that does not answer.
+    """
+    from holmes.observability.access import open_source
+    from holmes.observability.metrics.prometheus import PrometheusSource
+
+    try:
+        async with open_source(access) as client:
+            started = time.monotonic()
+            version = await PrometheusSource(client).version()
+            return f"{access.name}: {version}, {(time.monotonic() - started) * 1000:.0f} ms"
+    except ToolError as error:
+        return error

@@ -16,7 +16,7 @@ from holmes.toolsets.kubernetes_diagnosis.toolset import (
 )
 from holmes.toolsets.registry import ToolsetContext
 from holmes.values.environment import Environment
-from holmes.values.errors import ConfigError, ToolError
+from holmes.values.errors import ConfigError, HolmesError, ToolError
 from holmes.values.findings import DiagnosisReport
 from holmes.values.findings_json import report_from_json
 from holmes.values.messages import ToolCallId
@@ -129,4 +129,5 @@ async def test_related_names_the_nearest_when_there_is_no_such_object(toolset: K
 async def test_without_a_cluster_the_toolset_says_why_it_cannot_be_used(tmp_path: object) -> None:
     context = ToolsetContext(environment=Environment.of({"HOME": str(tmp_path)}))
 
-    assert "No cluster is configured" in str(await KubernetesDiagnosisFactory().prerequisites(context))
+    with pytest.raises(HolmesError, match="No cluster is configured"):
+        await KubernetesDiagnosisFactory().check(context)

@@ -64,8 +64,10 @@ def test_a_wrong_key_is_an_error_with_its_place(config: dict[str, JsonValue], me
 
 async def test_a_source_that_does_not_answer_fails_the_toolset_with_the_reason() -> None:
     context = ToolsetContext(environment=Environment.of({}), config={"prometheus_url": URL})
-    reason = await MetricsFactory().prerequisites(context)
-    assert reason == f"prometheus ({URL}): the connection is refused; check the address, and start the source"
+    with pytest.raises(ToolError) as raised:
+        await MetricsFactory().check(context)
+    refused = f"prometheus ({URL}): the connection is refused; check the address, and start the source"
+    assert str(raised.value) == refused
 
 
 @pytest.mark.parametrize(
