@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from holmes.app.models import BuiltModels, ConfiguredModel
     from holmes.app.requests import AskRequest, RunParts
-    from holmes.app.toolsets import OpenToolsets
+    from holmes.app.toolsets import OpenToolsets, ToolUsers
     from holmes.core.context_usage import ContextUsage
     from holmes.core.tools_utils.tool_executor import Approver
     from holmes.redaction.redactor import Redactor
@@ -131,18 +131,16 @@ async def open_investigator(
     approver: Approver | None = None,
     refresh_toolsets: bool = False,
     store: ResultStore | None = None,
+    reads_alerts: bool = False,
 ) -> AsyncIterator[Investigator]:
-    """Open an investigator. Leaving the context closes its connections. See `open_assembly`."""
+    """Open an investigator. Leaving the context closes its connections. See `open_assembly`.
+
+    `reads_alerts` is true if it will be asked about alerts, whose conditions `builtin/triage` reads from metrics.
+    """
     guards = Guards(approver=approver, redactor=redactor, store=store)
+    users: ToolUsers = "llm" if settings.asks_llm(None) else "rules-with-alerts" if reads_alerts else "rules"
     async with open_sessions(settings.storage.mcp_tokens_path) as sessions:
-        toolsets = partial(
-            open_toolsets,
-            settings,
-            sessions,
-            redactor=redactor,
-            refresh=refresh_toolsets,
-            asks_llm=settings.asks_llm(None),
-        )
+        toolsets = partial(open_toolsets, settings, sessions, redactor=redactor, refresh=refresh_toolsets, users=users)
         async with open_assembly(settings, guards, toolsets) as assembly:
             yield assembly.investigator
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holmes.app.cluster import with_choices
 from holmes.assets import toolset_files
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
     from holmes.values.json_types import JsonValue
     from holmes.values.tools import ResultStore, Toolset
+
+
+ToolUsers: TypeAlias = Literal["llm", "rules", "rules-with-alerts"]
+"""An LLM may call any tool. The rules read the cluster, and for questions about alerts also metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,17 +120,17 @@ async def open_toolsets(
     redactor: Redactor | None = None,
     refresh: bool = False,
     decided: Sequence[ToolsetStatus] | None = None,
-    asks_llm: bool = True,
+    users: ToolUsers = "llm",
 ) -> OpenToolsets:
     """Read all toolset files and check which toolsets work. Raises `ConfigError`.
 
     `sessions` keeps the connections to MCP servers, and the caller closes it.
-    If `asks_llm` is false, toolsets whose tools only an LLM calls are omitted.
+    Toolsets that the `users` do not call are omitted.
     If another process has checked the toolsets, `decided` contains their states, and the checks are skipped.
     """
     written = _written_catalogue(settings)
-    if not asks_llm:
-        written = written.without(toolset_files())
+    if users != "llm":
+        written = written.without(toolset_files(), keeps_configured=users == "rules-with-alerts")
     environment = _environment(settings, written)
     catalogue = load_catalogue(written, environment, _default_configs(settings.tools))
     context = ToolsetContext(

@@ -43,14 +43,18 @@ class AnswerReview:
         self._spare: tuple[UserMessage, ...] = ()
 
     async def open(self) -> None:
-        """Take the first look, and add its result to the conversation if it is useful for the model."""
+        """Take the first look, and add its results to the conversation if they are useful for the model."""
         reviewer, history = self._parts.reviewer, self._run.history
-        call = reviewer.opening(history.messages()) if reviewer is not None else None
-        if reviewer is None or call is None:
+        if reviewer is None:
             return
-        self._spare = await self._notes(call, 1)
-        if self._spare and reviewer.is_useful(self._spare[0], history.messages()):
-            self._join(self._spare)
+        spare: tuple[UserMessage, ...] = ()
+        for call in reviewer.opening(history.messages()):
+            for note in await self._notes(call, 1):
+                if reviewer.is_useful(note, history.messages()):
+                    self._join((note,))
+                else:
+                    spare = (*spare, note)
+        self._spare = spare
 
     async def finish(self, text: str, step: int, *, is_final: bool) -> AnswerFinished | None:
         """Return the reviewed answer, or None after a request to the model for a better answer."""

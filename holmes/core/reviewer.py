@@ -64,12 +64,12 @@ class Reviewer(Protocol):
         """Whether answers are reviewed. If not, the loop does not end a search that makes no progress either."""
         ...
 
-    def opening(self, messages: Sequence[Message]) -> FactsCall | None:
-        """Return the call of the first look, or None if the conversation needs none."""
+    def opening(self, messages: Sequence[Message]) -> tuple[FactsCall, ...]:
+        """Return the calls whose results the model should see before its first reply."""
         ...
 
     def is_useful(self, note: UserMessage, messages: Sequence[Message]) -> bool:
-        """Return whether the model should see `note`, the result of `opening`, after `messages`."""
+        """Return whether the model should see `note`, a result of `opening`, after `messages`."""
         ...
 
     def alternative(self, messages: Sequence[Message]) -> str:

@@ -118,10 +118,10 @@ class WrittenCatalogue:
         """Names of the variables in `{{ env.NAME }}` and in `env` prerequisites."""
         return declared_variable_names((*self.entries, *self.python_entries.values()))
 
-    def without(self, files: Iterable[Path]) -> WrittenCatalogue:
+    def without(self, files: Iterable[Path], *, keeps_configured: bool = False) -> WrittenCatalogue:
         """Return the catalogue without the YAML toolsets that only these files define.
 
-        Python toolsets that must be configured and MCP servers are also omitted.
+        MCP servers are also omitted, and Python toolsets that must be configured unless `keeps_configured`.
         """
         sources = {str(path) for path in files}
         entries = (
@@ -129,8 +129,8 @@ class WrittenCatalogue:
             for entry in self.entries
             if {value.document.source for value in entry.keys.values()} - sources and not entry.is_server
         )
-        factories = tuple(factory for factory in self.factories if factory.enabled_by_default)
-        return replace(self, entries=tuple(entries), factories=factories)
+        factories = (each for each in self.factories if keeps_configured or each.enabled_by_default)
+        return replace(self, entries=tuple(entries), factories=tuple(factories))
 
 
 def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] | None = None) -> WrittenCatalogue:

@@ -42,15 +42,17 @@ class _Block:
     around: int = 1
 
 
-def answer_text(seen: SeenLook, *, details: bool = False, origin: str = NO_LLM) -> str:
+def answer_text(seen: SeenLook, *, details: bool = False, origin: str = NO_LLM, measured: Sequence[str] = ()) -> str:
     """Format the answer as Markdown. `origin` is the last line, which says where the answer comes from.
 
-    Without `details`, the answer has at most 20 lines, and at most 15 rows of a table.
+    `measured` contains lines about the conditions of alerts. Without `details`, the answer has at most 20 lines, and at
+    most 15 rows of a table.
     """
     look = seen.look
     head, table = _headline(seen), _table(seen, details=details)
     blocks = {
         "evidence": _Block(lines=_evidence(seen, details=details)),
+        "measured": _Block(lines=measured),
         "fix": _Block(lines=[line for each in look.fix for line in each.splitlines()], around=4),
         "against": _Block(lines=_against(look)),
         "rest": _Block(lines=_rest(look, details=details)),
@@ -59,8 +61,8 @@ def answer_text(seen: SeenLook, *, details: bool = False, origin: str = NO_LLM) 
     written = [head, *([table] if table else []), origin]
     around = sum(len(text.splitlines()) + 1 for text in written) - 1 - _rows(look, details=details)
     shown = {name: block.lines for name, block in blocks.items()} if details else _fitted(blocks, _MOST - around)
-    path, against, rest = ("\n".join(shown[name]) for name in ("chain", "against", "rest"))
-    parts = [head, "\n".join(shown["evidence"]), path, against, table, _fix(look, shown["fix"]), rest, origin]
+    path, against, rest, alert = ("\n".join(shown[name]) for name in ("chain", "against", "rest", "measured"))
+    parts = [head, "\n".join(shown["evidence"]), alert, path, against, table, _fix(look, shown["fix"]), rest, origin]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -79,7 +81,7 @@ def _fitted(blocks: Mapping[str, _Block], room: int) -> dict[str, Sequence[str]]
 
 def _cut(name: str, lines: Sequence[str], count: int) -> Sequence[str]:
     """Return `count` lines. The last one says how many notes or lines of a script are missing."""
-    if count in (0, len(lines)) or name == "evidence":
+    if count in (0, len(lines)) or name in {"evidence", "measured"}:
         return lines[:count]
     missing = counted(len(lines) - count + 1, "more line")
     return [*lines[: count - 1], f"# {missing}: ask `details`" if name == "fix" else f"{missing}: ask `details`."]

@@ -14,7 +14,7 @@ from holmes.core.tools_utils.pointers import Pointer
 from holmes.kubernetes.kinds import KINDS
 from holmes.triage.pasted_texts import asked_text
 from holmes.values.expressions import expression
-from holmes.values.first_look import FIRST_LOOK_TOOL, look_from_yaml
+from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL, look_from_yaml
 from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage, is_user_message
 from holmes.values.tools import label_of, output_text
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from holmes.values.first_look import FirstLook
-    from holmes.values.messages import Message
+    from holmes.values.messages import Message, ToolCallId
 
 _DEFAULT_NAMESPACE: Final = expression(r"^Default namespace: ([a-z0-9][a-z0-9-]{0,62})\.", re.MULTILINE)
 _ALERT: Final = expression(r"^alert \d+ of \d+\n((?:  .*\n?)+)", re.MULTILINE)
 _NAME: Final = expression(r"^  name: (\".*\")$", re.MULTILINE)
 _LABELS: Final = expression(r"^  labels: (.*)$", re.MULTILINE)
+_FIRING: Final = expression(r"^  firing since: (\S+)$", re.MULTILINE)
 _PAIR: Final = expression(r"(\w{1,100}|\"(?:[^\"\\]|\\.)*\")=(\"(?:[^\"\\]|\\.)*\")")
 _ANNOTATION: Final = expression(r"^  (summary|description|message): (\".*\")$", re.MULTILINE)
 _VERDICT: Final = expression(r"^verdict: ", re.MULTILINE)
@@ -37,7 +38,8 @@ SECOND_LOOK_NOTE: Final = "second_look"
 SHOWN: Final = "\nCited lines show: "
 """Begins each line of a claim that repeats what cited lines show."""
 _NOTED: Final = expression(
-    rf"\[Hook '(?P<name>\w+)' called {FIRST_LOOK_TOOL}\]\n(?P<text>.*?)\n?(?P<label>\[result [\w.-]{{1,120}}\])?\s*\Z",
+    rf"\[Hook '(?P<name>\w+)' called (?P<tool>{FIRST_LOOK_TOOL}|{ALERT_TOOL})\]\n"
+    r"(?P<text>.*?)\n?(?P<label>\[result [\w.-]{1,120}\])?\s*\Z",
     re.DOTALL,
 )
 _KIND_NAMES: Final = "|".join(kind.name for kind in KINDS if kind.namespaced)
@@ -58,10 +60,20 @@ class SeenLook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeenReading:
+    """The condition of an alert, as the tool read it from metrics, or the error in `text` if it `failed`."""
+
+    text: str
+    result_id: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """The last question of a conversation.
 
     `alerts` contains the labels of the alerts in the question, with the annotations `summary` and `description`.
+    `firing` contains for each of them when it began, or an empty string. `readings` are their conditions.
     `failure` is the error message of a first look that failed. `subject` contains the objects of the last answer.
     `earlier` contains the last questions before, the oldest first.
     `details` means that the user wants all details of the last answer. Then `question` is the earlier question.
@@ -70,6 +82,8 @@ class Conversation:
 
     question: str
     alerts: tuple[Mapping[str, str], ...] = ()
+    firing: tuple[str, ...] = ()
+    readings: tuple[SeenReading, ...] = ()
     look: SeenLook | None = None
     failure: str = ""
     subject: tuple[str, ...] = ()
@@ -107,6 +121,8 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
     return Conversation(
         question=asked_text(words),
         alerts=tuple(_alerts(text))[:_MOST_ALERTS],
+        firing=tuple(_began(each[1]) for each in _ALERT.finditer(text))[:_MOST_ALERTS],
+        readings=tuple(_readings(messages[start + 1 :])),
         look=next((each for each in reversed(own) if isinstance(each, SeenLook)), None),
         failure=next((each for each in reversed(own) if isinstance(each, str)), ""),
         subject=subject,
@@ -167,6 +183,37 @@ def _alerts(text: str) -> Iterator[Mapping[str, str]]:
         yield {**found, **({"alertname": _text(name[1])} if name else {}), **notes}
 
 
+def _began(alert: str) -> str:
+    found = _FIRING.search(alert)
+    return found[1] if found else ""
+
+
+def _readings(messages: Sequence[Message]) -> Iterator[SeenReading]:
+    """Yield the conditions of alerts, which a tool call or a note before the first reply has read."""
+    calls = _calls(messages, ALERT_TOOL)
+    for message in messages:
+        if isinstance(message, ToolMessage) and message.call_id in calls:
+            label = _RESULT_ID.search(label_of(message) or "")
+            text, failed = output_text(message), message.status != "success"
+            yield SeenReading(text=text, result_id=label[1] if label else "", failed=failed)
+        elif isinstance(message, UserMessage) and is_user_message(message, "note"):
+            noted = _NOTED.match(message.text)
+            if noted is not None and noted["tool"] == ALERT_TOOL:
+                label = _RESULT_ID.match(noted["label"] or "")
+                failed = noted["text"].startswith("Error: ")
+                yield SeenReading(text=noted["text"], result_id=label[1] if label else "", failed=failed)
+
+
+def _calls(messages: Sequence[Message], tool: str) -> set[ToolCallId]:
+    return {
+        call.id
+        for message in messages
+        if isinstance(message, AssistantMessage)
+        for call in message.tool_calls
+        if call.name == tool
+    }
+
+
 def _text(quoted: str) -> str:
     """Return the text of a quoted value, or the value itself if it is not valid JSON."""
     try:
@@ -182,13 +229,7 @@ def _looks(messages: Sequence[Message]) -> Iterator[SeenLook]:
 
 def _outcomes(messages: Sequence[Message]) -> Iterator[SeenLook | str]:
     """Yield each first look, or the error message of a first look that failed."""
-    calls = {
-        call.id
-        for message in messages
-        if isinstance(message, AssistantMessage)
-        for call in message.tool_calls
-        if call.name == FIRST_LOOK_TOOL
-    }
+    calls = _calls(messages, FIRST_LOOK_TOOL)
     for message in messages:
         if isinstance(message, ToolMessage) and message.call_id in calls:
             label = _RESULT_ID.search(label_of(message) or "")

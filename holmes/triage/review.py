@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.core.reviewer import FactsCall, Review
 from holmes.triage import TRIAGE_MODEL
 from holmes.triage.agreement import repeats_numbers
+from holmes.triage.alert_readings import alert_arguments, measured_lines
 from holmes.triage.answers import answer_text
 from holmes.triage.checked_answer import CheckedAnswer
 from holmes.triage.conversation import FIRST_LOOK_NOTE, SECOND_LOOK_NOTE, read_conversation, second_look
@@ -26,7 +27,7 @@ from holmes.triage.relevance import (
     tells_of_trouble,
 )
 from holmes.triage.verdicts import judge_answer, verdict_of_look
-from holmes.values.first_look import FIRST_LOOK_TOOL
+from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL
 from holmes.values.texts import shortened
 from holmes.values.verdicts import Verdict
 
@@ -71,15 +72,25 @@ class RulesReviewer:
         """Whether conversations get a first look before the first reply."""
         return self.has_tool and self.first_look
 
-    def opening(self, messages: Sequence[Message]) -> FactsCall | None:
-        """Return the call of the first look, unless the conversation has one for its last question."""
+    def opening(self, messages: Sequence[Message]) -> tuple[FactsCall, ...]:
+        """Return the calls of the first look and of the alerts, unless the conversation has a look for its question."""
         conversation = read_conversation(messages)
         if not self.takes_first_look or not conversation.question.strip():
-            return None
-        return None if conversation.look or conversation.failure or conversation.details else _call(conversation)
+            return ()
+        if conversation.look or conversation.failure or conversation.details:
+            return ()
+        given = alert_arguments(conversation)
+        alerts = (FactsCall(name=f"alert_{n}", tool=ALERT_TOOL, arguments={**each}) for n, each in enumerate(given, 1))
+        return (_call(conversation), *alerts)
 
     def is_useful(self, note: UserMessage, messages: Sequence[Message]) -> bool:
-        """Return whether the look has a subject that no earlier look in the conversation has."""
+        """Return whether the look has a subject that no earlier look in the conversation has.
+
+        The condition of an alert is useful if it could be read.
+        """
+        known, now = (read_conversation(each).readings for each in (messages, (*messages, note)))
+        if len(now) > len(known):
+            return not now[-1].failed
         seen = relevant_look(read_conversation((*messages, note)))
         if seen is None:
             return False
@@ -215,7 +226,9 @@ def _led(answer: CheckedAnswer) -> Review:
         head = "**Cause not found**: no result proves what the model says."
         verdict = Verdict(kind="inconclusive", by="rules", summary="No result proves what the model says.")
         return Review(text=f"{head}\n\n{words}", verdict=verdict)
-    text = answer_text(seen, details=answer.conversation.details, origin=_ADDED if adds else _NOT_PROVED)
+    measured = measured_lines(answer.conversation.readings)
+    origin = _ADDED if adds else _NOT_PROVED
+    text = answer_text(seen, details=answer.conversation.details, origin=origin, measured=measured)
     return Review(text=f"{text}\n\n{words}", verdict=verdict_of_look(seen.look))
 
 
@@ -232,5 +245,11 @@ def _stopped(draft: Draft, conversation: Conversation) -> Review:
         return Review()
     origin = f"{_FROM_RULES} The model gave no answer: {sentence(draft.stopped)}"
     return Review(
-        text=answer_text(seen, details=conversation.details, origin=origin), verdict=verdict_of_look(seen.look)
+        text=answer_text(
+            seen,
+            details=conversation.details,
+            origin=origin,
+            measured=measured_lines(conversation.readings),
+        ),
+        verdict=verdict_of_look(seen.look),
     )

@@ -7,18 +7,18 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.alert_readings import alert_arguments, measured_lines
 from holmes.triage.answers import answer_text
 from holmes.triage.conversation import read_conversation
 from holmes.triage.markdown import plain
 from holmes.triage.summary import summarise, summary_request_of
 from holmes.values.errors import ClusterUnreachable
-from holmes.values.first_look import FIRST_LOOK_TOOL
+from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL
 from holmes.values.messages import ToolCall, ToolCallId
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from holmes.triage.conversation import Conversation
     from holmes.values.messages import Message
     from holmes.values.model import ModelRequest
 
@@ -47,18 +47,23 @@ def next_step(request: ModelRequest, *, details: bool = False) -> Step:
         return Step(text=summarise(wanted))
     conversation = read_conversation(request.messages)
     if conversation.look is not None:
-        return Step(text=answer_text(conversation.look, details=details or conversation.details))
+        measured = measured_lines(conversation.readings)
+        return Step(text=answer_text(conversation.look, details=details or conversation.details, measured=measured))
     if conversation.failure:
         raise ClusterUnreachable(plain(conversation.failure, 400))
     if not any(tool.name == FIRST_LOOK_TOOL for tool in request.tools):
         raise ClusterUnreachable(_NO_TOOL)
     if request.tool_choice == "none":
         return Step()
-    return Step(calls=(_first_look_call(conversation, request.messages),))
+    calls = [_call(FIRST_LOOK_TOOL, conversation.arguments(), request.messages)]
+    if any(tool.name == ALERT_TOOL for tool in request.tools):
+        calls += [_call(ALERT_TOOL, given, request.messages) for given in alert_arguments(conversation)]
+    return Step(calls=tuple(calls))
 
 
-def _first_look_call(conversation: Conversation, messages: Sequence[Message]) -> ToolCall:
-    """Return the call of the first look. Its id is unique in the conversation."""
-    arguments = json.dumps(conversation.arguments(), ensure_ascii=False)
+def _call(tool: str, given: Mapping[str, object], messages: Sequence[Message]) -> ToolCall:
+    """Return a call whose id is unique in the conversation."""
+    arguments = json.dumps(given, ensure_ascii=False)
     digest = hashlib.sha256(f"{len(messages)} {arguments}".encode("utf-8", "replace")).hexdigest()[:10]
-    return ToolCall(id=ToolCallId(f"first-look-{len(messages)}-{digest}"), name=FIRST_LOOK_TOOL, arguments=arguments)
+    kind = "first-look" if tool == FIRST_LOOK_TOOL else "alert"
+    return ToolCall(id=ToolCallId(f"{kind}-{len(messages)}-{digest}"), name=tool, arguments=arguments)

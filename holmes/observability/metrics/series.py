@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_PAIR: Final = re.compile(r"""([A-Za-z_]\w*)"?\s*(?:=|:)\s*"((?:[^"\\]|\\.)*)\"""")
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 """The labels of a series, sorted by name, without `__name__`."""
@@ -81,6 +84,15 @@ class ActiveAlert:
 def selector(labels: Iterable[tuple[str, str]]) -> str:
     """Return labels as a selector of PromQL writes them, for example `{job="api", pod="a"}`."""
     return "{" + ", ".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
+
+
+def labels_of(written: str) -> dict[str, str]:
+    """Read labels as `selector` writes them, with or without braces. Other text has none."""
+    return {name: re.sub(r"\\(.)", _unescaped, value) for name, value in _PAIR.findall(written)}
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return "\n" if found[1] == "n" else found[1]
 
 
 def _escaped(value: str) -> str:

@@ -62,7 +62,8 @@ def range_text(query: str, result: QueryResult, asked: TimeRange) -> str:
     lines += [f"all have {selector(shared)}"] if shared else []
     for place in ordered[:_MOST_SERIES]:
         name, trend = described[place]
-        lines.append(f"- {name}{' (differs from the others)' if place in unlike else ''}: {_trend_text(trend, asked)}")
+        differs = " (differs from the others)" if place in unlike else ""
+        lines.append(f"- {name}{differs}: {trend_text(trend, asked.start, asked.end, asked.step_seconds)}")
     if len(ordered) > _MOST_SERIES:
         means = sorted(trend.mean for _, trend in described)
         spread = f"{number(means[0])} to {number(means[-1])}, median {number(median(means))}"
@@ -70,7 +71,8 @@ def range_text(query: str, result: QueryResult, asked: TimeRange) -> str:
     return "\n".join([*lines, *_warnings(result)])
 
 
-def _trend_text(trend: Trend, asked: TimeRange) -> str:
+def trend_text(trend: Trend, start: float, end: float, step_seconds: float) -> str:
+    """Describe a trend in a range from `start` to `end`, in seconds since 1970."""
     level = f"first {number(trend.first)}, last {number(trend.last)}, min {number(trend.minimum)}"
     peak = f"max {number(trend.maximum)} at {clock(trend.maximum_time)}"
     parts = [f"{level}, {peak}, mean {number(trend.mean)}, p95 {number(trend.percentile_95)}"]
@@ -78,11 +80,11 @@ def _trend_text(trend: Trend, asked: TimeRange) -> str:
         word = "rises" if trend.slope_per_hour > 0 else "falls"
         parts.append(f"{word} steadily by {number(abs(trend.slope_per_hour))} per hour")
     parts += [f"{number(each.before)} → {number(each.after)} at {clock(each.time)}" for each in trend.changes]
-    if trend.first_time > asked.start + asked.step_seconds:
+    if trend.first_time > start + step_seconds:
         parts.append(f"begins at {clock(trend.first_time)}")
-    if trend.last_time < asked.end - asked.step_seconds:
+    if trend.last_time < end - step_seconds:
         parts.append(f"ends at {clock(trend.last_time)}")
-    parts += [f"no samples {clock(start)} to {clock(end)}" for start, end in trend.gaps[:2]]
+    parts += [f"no samples {clock(first)} to {clock(last)}" for first, last in trend.gaps[:2]]
     if len(trend.gaps) > 2:
         parts.append(f"{len(trend.gaps) - 2} more gaps")
     return "; ".join(parts)
@@ -98,7 +100,7 @@ def metrics_text(found: Sequence[Metric]) -> str:
     return "\n".join(lines)
 
 
-def labels_text(metric: str, values: Sequence[tuple[str, Sequence[str]]]) -> str:
+def metric_labels_text(metric: str, values: Sequence[tuple[str, Sequence[str]]]) -> str:
     """List labels with examples of their values."""
     lines = [f"{metric}: {_shown(len(values), len(values), 'label', 'labels')}"]
     for name, known in values:
@@ -124,7 +126,7 @@ def rules_text(rules: Sequence[Rule]) -> str:
         lines.append(f"{rule.name} ({state}, group {rule.group}): {shortened(' '.join(rule.query.split()), 400)}{hold}")
         lines += [f"  error: {shortened(rule.error, 200)}"] if rule.error else []
         for alert in rule.alerts[:5]:
-            labels = _labels_text(tuple(pair for pair in alert.labels if pair[0] != "alertname"))
+            labels = labels_text(tuple(pair for pair in alert.labels if pair[0] != "alertname"))
             lines.append(f"  {alert.state} since {alert.since}, value {alert.value}: {labels}")
         lines += [f"  {len(rule.alerts) - 5} more active alerts"] if len(rule.alerts) > 5 else []
     return "\n".join(lines)
@@ -145,11 +147,12 @@ def _without_shared(series: Sequence[Series]) -> tuple[Labels, list[tuple[str, S
     rows = []
     for each in series:
         own = tuple(pair for pair in each.labels if pair not in common)
-        rows.append((f"{each.name}{_labels_text(own) if own or not each.name else ''}", each))
+        rows.append((f"{each.name}{labels_text(own) if own or not each.name else ''}", each))
     return tuple(sorted(common)), rows
 
 
-def _labels_text(labels: Labels) -> str:
+def labels_text(labels: Labels) -> str:
+    """Write labels as a selector, shortened."""
     return shortened(selector(labels), _LABEL_CHARACTERS)
 
 

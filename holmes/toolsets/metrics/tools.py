@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.values.first_look import ALERT_TOOL
 from holmes.values.tools import Parameter, ParameterSchema, Tool
 
 if TYPE_CHECKING:
@@ -60,7 +61,19 @@ TARGETS: Final = Tool(
     description="List the addresses that are scraped. Those that are down come first, with the error.",
     parameters=(_text("words", "Only targets with these words in job, address, labels or state"),),
 )
-TOOLS: Final = (FIND, LABELS, INSTANT, RANGE, ALERT_RULES, TARGETS)
+ALERT: Final = Tool(
+    name=ALERT_TOOL,
+    description=(
+        "Read one alert: its value against the threshold, since when its condition is met, which series contribute "
+        "most, and whether it is over."
+    ),
+    parameters=(
+        _text("name", "Name of the alert", required=True),
+        _text("labels", 'Labels of the alert, e.g. namespace="shop", pod="checkout-1"'),
+        _text("since", "When it began: an age such as 1h, or an RFC 3339 time"),
+    ),
+)
+TOOLS: Final = (FIND, LABELS, INSTANT, RANGE, ALERT_RULES, ALERT, TARGETS)
 
 
 def with_instances(tool: Tool, names: Sequence[str]) -> Tool:

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.observability.metrics.source import QueryRejectedError
-from holmes.toolsets.metrics.tools import ALERT_RULES, FIND, INSTANT, LABELS, RANGE, TARGETS, TOOLS, with_instances
+from holmes.toolsets.metrics.tools import (
+    ALERT,
+    ALERT_RULES,
+    FIND,
+    INSTANT,
+    LABELS,
+    RANGE,
+    TARGETS,
+    TOOLS,
+    with_instances,
+)
 from holmes.values.errors import ToolError
 from holmes.values.tool_arguments import text_argument
 from holmes.values.tools import ToolResult
@@ -61,6 +71,7 @@ class MetricsToolset:
             RANGE.name: f"Query metrics of the last {text_argument(given, 'since') or '1h'}: "
             f"{text_argument(given, 'query')}",
             ALERT_RULES.name: "Read alert rules",
+            ALERT.name: f"Read alert {text_argument(given, 'name')}",
             TARGETS.name: "Read scrape targets",
         }
         return words[invocation.tool.name]
@@ -77,6 +88,7 @@ class MetricsToolset:
             INSTANT.name: _instant,
             RANGE.name: _range,
             ALERT_RULES.name: _rules,
+            ALERT.name: _alert,
             TARGETS.name: _targets,
         }
         async with open_source(access) as client:
@@ -123,7 +135,7 @@ def _best_matches(known: Sequence[Metric], words: Sequence[str]) -> list[Metric]
 
 async def _labels(source: MetricsSource, arguments: JsonObject) -> str:
     from holmes.observability.metrics.queries import nearest_metrics
-    from holmes.toolsets.metrics.texts import labels_text, values_text
+    from holmes.toolsets.metrics.texts import metric_labels_text, values_text
 
     metric, label = text_argument(arguments, "metric"), text_argument(arguments, "label")
     selector = f'{{__name__="{metric}"}}' if metric.replace(":", "_").isidentifier() else ""
@@ -137,7 +149,7 @@ async def _labels(source: MetricsSource, arguments: JsonObject) -> str:
             raise ToolError(f"metric {metric} has no label {label!r}; available labels: {', '.join(names)}")
         return values_text(label, await source.label_values(label, selector))
     values = await asyncio.gather(*(source.label_values(each, selector) for each in names[:_MOST_LABELS]))
-    return labels_text(metric, list(zip(names, values, strict=False)))
+    return metric_labels_text(metric, list(zip(names, values, strict=False)))
 
 
 async def _instant(source: MetricsSource, arguments: JsonObject) -> str:
@@ -221,6 +233,22 @@ async def _rules(source: MetricsSource, arguments: JsonObject) -> str:
         key=lambda each: (order.get(each.state, 2), not each.error, each.name),
     )
     return rules_text(found) if found else ""
+
+
+async def _alert(source: MetricsSource, arguments: JsonObject) -> str:
+    from holmes.observability.metrics.alerts import Moment, read_alert, rule_of
+    from holmes.observability.metrics.series import labels_of
+    from holmes.toolsets.metrics.alert_texts import alert_text
+    from holmes.toolsets.metrics.ranges import moment
+
+    name, now = text_argument(arguments, "name"), time.time()
+    labels, since = labels_of(text_argument(arguments, "labels")), text_argument(arguments, "since")
+    rule = rule_of(await source.rules(), name, labels)
+    if rule is None:
+        raise ToolError(f"{source.access.name} has no alerting rule {name!r}; alert_rules lists the rules")
+    began = moment("since", since, now) if since else None
+    reading = await read_alert(source, rule, labels, Moment(now=now, began=began))
+    return await asyncio.to_thread(alert_text, reading, now)
 
 
 async def _targets(source: MetricsSource, arguments: JsonObject) -> str:

@@ -1,0 +1,142 @@
+"""`read_alert` against a real Prometheus with hours of samples."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holmes.tokens import TokenCounter
+from holmes.values.errors import ToolError
+from tests.toolsets.metrics.calling import call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.services.fixtures import RunMonitor
+    from tests.services.monitoring import Monitor
+
+pytestmark = pytest.mark.slow
+
+STEP = 60
+HOURS = 6
+_RATIO = "sum by (service) (rate(errors_total[10m])) / sum by (service) (rate(requests_total[10m])) > 0.05"
+RULES = {
+    "groups": [
+        {
+            "name": "shop",
+            "rules": [
+                {"alert": "ErrorsHigh", "expr": f"{_RATIO} and on () vector(1)", "labels": {"severity": "page"}},
+                {"alert": "DiskFull", "expr": "100 * (1 - free_bytes / size_bytes) >= 80"},
+                {"alert": "QueueLong", "expr": "queue_length > on (queue) queue_limit"},
+                {"alert": "BatchGone", "expr": 'absent(batch_runs{batch="night"})'},
+                {"alert": "FewReplicas", "expr": "replicas < 3", "for": "5m"},
+                {"alert": "NeverMet", "expr": "size_bytes < 0"},
+            ],
+        }
+    ]
+}
+
+
+def samples() -> str:
+    """Return errors that rose 40 minutes ago on one route, a disk that fills, a queue over its limit in the past."""
+    end = int(time.time()) // STEP * STEP
+    times = range(end - HOURS * 3_600, end + STEP, STEP)
+    lines = ["# TYPE errors counter"]
+    for route, rate in (("/pay", 9.0), ("/list", 0.5)):
+        total = 0.0
+        for moment in times:
+            total += STEP * (rate if moment > end - 2_400 else 0.1)
+            lines.append(f'errors_total{{service="checkout",route="{route}"}} {total} {moment}')
+    lines.append("# TYPE requests counter")
+    for service in ("checkout", "search"):
+        lines += [f'requests_total{{service="{service}"}} {25 * (each - times[0])} {each}' for each in times]
+    lines.append("# TYPE size_bytes gauge")
+    lines += [f'size_bytes{{node="n{node}"}} 1000 {each}' for node in (1, 2) for each in times]
+    lines.append("# TYPE free_bytes gauge")
+    lines += [f'free_bytes{{node="n1"}} {500 - 400 * (each - times[0]) / (HOURS * 3_600):.3f} {each}' for each in times]
+    lines += [f'free_bytes{{node="n2"}} 900 {each}' for each in times]
+    lines.append("# TYPE queue_length gauge")
+    lines += [f'queue_length{{queue="mail"}} {90 if end - 7_200 <= each < end - 5_400 else 5} {each}' for each in times]
+    lines.append("# TYPE queue_limit gauge")
+    lines += [f'queue_limit{{queue="mail"}} 50 {each}' for each in times]
+    lines.append("# TYPE batch_runs gauge")
+    lines += [f'batch_runs{{batch="night"}} 1 {each}' for each in times if each <= end - 3_600]
+    lines.append("# TYPE replicas gauge")
+    lines += [f'replicas{{app="web"}} {1 if each > end - 600 else 3} {each}' for each in times]
+    return "\n".join([*lines, ""])
+
+
+@pytest.fixture(scope="module")
+def server(prometheus: RunMonitor) -> Iterator[Monitor]:
+    with prometheus({"global": {"evaluation_interval": "1s"}}, rules=RULES, history=samples()) as monitor:
+        yield monitor
+
+
+@pytest.fixture
+def read(server: Monitor) -> Callable[..., list[str]]:
+    def reading(**arguments: str) -> list[str]:
+        text = call("read_alert", {"prometheus_url": server.url}, **arguments).data
+        assert TokenCounter().count_text(text) <= 600
+        return text.splitlines()
+
+    return reading
+
+
+def test_a_ratio_with_its_threshold_its_times_and_the_route_that_contributes_most(
+    read: Callable[..., list[str]],
+) -> None:
+    head, since, trend, parts, rule = read(name="ErrorsHigh", labels='service="checkout", severity="page"', since="1h")
+    assert head.startswith(
+        "ErrorsHigh: the value is 0.38, and fires when > 0.05 (7.6 times the threshold); measured: sum by (service)("
+    )
+    assert since.startswith("the condition is met since ")
+    minutes = int(since.rsplit(", ", 1)[1].removesuffix(" minutes"))
+    assert 36 <= minutes <= 40
+    assert trend.startswith('{service="checkout"} since ')
+    assert "→ 0.3" in trend
+    assert parts == 'contributions: {route="/pay"} 9 (95 %); {route="/list"} 0.5 (5 %)'
+    assert rule.endswith("> 0.05 and on () vector(1) (group shop)")
+
+
+def test_a_value_that_rises_steadily(read: Callable[..., list[str]]) -> None:
+    head, since, trend, _ = read(name="DiskFull", labels='{"node": "n1"}')
+    assert head == (
+        "DiskFull: the value is 90, and fires when >= 80 (1.125 times the threshold); "
+        "measured: 100 * (1 - free_bytes / size_bytes)"
+    )
+    assert since.startswith("the condition is met since before ")
+    assert "rises steadily by 6.667 per hour" in trend
+
+
+def test_a_limit_that_is_another_metric_and_a_condition_that_is_over(read: Callable[..., list[str]]) -> None:
+    head, over, trend, _ = read(name="QueueLong", labels='queue="mail"', since="3h")
+    assert head == "QueueLong: the value is 5, and fires when > 50 (0.1 times the threshold); measured: queue_length"
+    assert over.startswith("the condition is no longer met: it was met from ")
+    assert trend.startswith('{queue="mail"} since ')
+
+
+def test_a_series_that_is_absent(read: Callable[..., list[str]]) -> None:
+    head, since, *_ = read(name="BatchGone", labels='batch="night"', since="2h")
+    assert head.startswith("BatchGone: fires while the series is absent, last seen at about ")
+    assert head.endswith('; measured: batch_runs{batch="night"}')
+    assert since.startswith("the condition is met since ")
+
+
+def test_a_value_below_its_threshold(read: Callable[..., list[str]]) -> None:
+    head, since, *_, rule = read(name="FewReplicas", labels='app="web"')
+    assert head == "FewReplicas: the value is 1, and fires when < 3 (0.3333 times the threshold); measured: replicas"
+    assert since.rsplit(", ", 1)[1] in {"8 minutes", "9 minutes", "10 minutes"}
+    assert rule == "rule: replicas < 3 for 300 s (group shop)"
+
+
+def test_a_condition_that_was_never_met(read: Callable[..., list[str]]) -> None:
+    _, state, trend, _ = read(name="NeverMet", labels='node="n9"')
+    assert state.startswith("the condition was not met between ")
+    assert "no series has the labels of the alert" in trend
+
+
+def test_a_rule_that_does_not_exist_is_one_line(server: Monitor) -> None:
+    with pytest.raises(ToolError, match="has no alerting rule 'Gone'; alert_rules lists the rules"):
+        call("read_alert", {"prometheus_url": server.url}, name="Gone")
