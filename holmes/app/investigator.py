@@ -21,6 +21,7 @@ from holmes.app.redaction import mask_process, text_mask
 from holmes.app.toolsets import open_toolsets
 from holmes.core.context_usage import compact_conversation, context_usage
 from holmes.core.loop_run import LoopParts, LoopPrompts
+from holmes.core.single_calls import SingleCalls
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.prompts import render_prompt
@@ -68,6 +69,10 @@ class Investigator:
         """
         loop = self._loop if parts is None else ToolCallingLLM(self._parts_of(parts), max_steps=self._max_steps)
         return loop.call_stream(self._messages(request))
+
+    def single_calls(self) -> SingleCalls:
+        """Return a runner of tool calls for one client. It offers the tools that no person must approve."""
+        return SingleCalls(self._parts)
 
     def compact(self, conversation: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
         """Compact the conversation now. The last event is `HistoryReplaced` or `RunFailed`."""
@@ -131,14 +136,14 @@ async def open_investigator(
     approver: Approver | None = None,
     refresh_toolsets: bool = False,
     store: ResultStore | None = None,
-    reads_alerts: bool = False,
+    users: ToolUsers | None = None,
 ) -> AsyncIterator[Investigator]:
     """Open an investigator. Leaving the context closes its connections. See `open_assembly`.
 
-    `reads_alerts` is true if it will be asked about alerts, whose conditions `builtin/triage` reads from metrics.
+    `users` decides which toolsets are opened, by default those of an LLM or, if no LLM is asked, those of the rules.
     """
     guards = Guards(approver=approver, redactor=redactor, store=store)
-    users: ToolUsers = "llm" if settings.asks_llm(None) else "rules-with-alerts" if reads_alerts else "rules"
+    users = users or ("llm" if settings.asks_llm(None) else "rules")
     async with open_sessions(settings.storage.mcp_tokens_path) as sessions:
         toolsets = partial(open_toolsets, settings, sessions, redactor=redactor, refresh=refresh_toolsets, users=users)
         async with open_assembly(settings, guards, toolsets) as assembly:

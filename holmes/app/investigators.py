@@ -127,7 +127,7 @@ class Investigators:
 
         Raises `ConfigError` for an unknown model, and `ClusterUnreachable`.
         """
-        events = (await self._investigator(model)).ask(request, parts)
+        events = (await self.investigator(model)).ask(request, parts)
         if parts and parts.approver:
             events = _with_approver(events, parts.approver)
         name, telemetry = self.require_model(model), self._parts.telemetry
@@ -146,7 +146,7 @@ class Investigators:
         model = self.require_model(BUILTIN_MODEL if record.without_llm else record.model)
         replays = ReplayNotes(steps)
         parts = RunParts(steps=replays, wrap_model=lambda inner: budgeted(inner, budget))
-        events = (await self._investigator(model)).ask(AskRequest(question=record.question), parts)
+        events = (await self.investigator(model)).ask(AskRequest(question=record.question), parts)
         attributes = RunAttributes(source=record.source, conversation_id=record.id, model=model)
         events = traced(events, self._parts.telemetry.tracer, attributes, replays=replays)
         return observed(events, self._parts.telemetry.metrics, source=None, model=model, replays=replays)
@@ -184,7 +184,11 @@ class Investigators:
             raise ConfigError(f"unknown model {name!r}; available models: {', '.join(self.model_names())}")
         return name
 
-    async def _investigator(self, model: str | None) -> Investigator:
+    async def investigator(self, model: str | None) -> Investigator:
+        """Return the investigator of a model, by default the configured model, with the current toolsets.
+
+        Raises `ConfigError` for an unknown model, and `ClusterUnreachable`.
+        """
         name = self.require_model(model)
         toolsets = await self.toolsets.current()
         async with self._opening:

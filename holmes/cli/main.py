@@ -26,6 +26,7 @@ _SUBCOMMANDS: Final = {
     "completion": ("", "Print the shell completion script."),
     "context": ("holmes.cli.commands.context_command:context", "Shorten conversations."),
     "investigate": ("holmes.cli.commands.questions:investigate", "Investigate alerts from other systems."),
+    "mcp": ("holmes.cli.commands.mcp_command:mcp", "Offer Holmes to editors and other agents as an MCP server."),
     "rules": ("holmes.cli.commands.list_commands:rules", "List and explain the rules of `holmes scan`."),
     "scan": ("holmes.cli.commands.scan_command:scan", "Find problems and their causes, without an LLM."),
     "serve": ("holmes.server.command:serve", "Serve the HTTP API, the alert webhook and the web pages."),

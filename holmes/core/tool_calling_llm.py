@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from holmes.core.loop_run import LoopParts
     from holmes.core.tools_utils.tool_executor import BoundedReply
     from holmes.values.events import AgentEvent, AnswerFinished
-    from holmes.values.messages import Message, ToolCall, ToolMessage
+    from holmes.values.messages import HandedOver, Message, ToolCall, ToolMessage
     from holmes.values.model import EmitEvent, ModelReply
 
 
@@ -167,7 +167,9 @@ class ToolCallingLLM:
             await emit(ApprovalRequired(call=call, description=description))
         answer = answer or run.refused(call)
         if answer is None:
-            outcome = await self._parts.steps.run(step_name, lambda: self._invoke_llm_tool_call(run, call))
+            outcome = await self._parts.steps.run(
+                step_name, lambda: invoke_llm_tool_call(self._parts, run, call, run.handed_over)
+            )
         else:
             outcome = ToolOutcome.of(answer)
         message = await run.answer_repeated(call, outcome.spill.message)
@@ -188,29 +190,34 @@ class ToolCallingLLM:
         )
         return message
 
-    async def _invoke_llm_tool_call(self, run: LoopRun, call: ToolCall) -> ToolOutcome:
-        started = monotonic()
-        result = await self._parts.executor.run(call, run.handed_over)
-        message = tool_result_message(call, result)
-        cap_tokens = run.tool_result_cap_tokens
-        spill = SpillOutcome(message=message, tokens=0, spilled=False, stored=False)
-        if result.spillable:
-            policy = run.models.current.policy
-            spill = await spill_oversized_tool_result(
-                message,
-                cap_tokens=cap_tokens,
-                counter=run.history.counter,
-                store=self._parts.store,
-                policy=policy.spill,
-                label=policy.evidence.citations,
-            )
-        return ToolOutcome(
-            spill=spill,
+
+async def invoke_llm_tool_call(parts: LoopParts, run: LoopRun, call: ToolCall, handed_over: HandedOver) -> ToolOutcome:
+    """Run `call`, and fit its result into the context window. The executor turns errors into results.
+
+    The call may read the stored results in `handed_over`.
+    """
+    started = monotonic()
+    result = await parts.executor.run(call, handed_over)
+    message = tool_result_message(call, result)
+    cap_tokens = run.tool_result_cap_tokens
+    spill = SpillOutcome(message=message, tokens=0, spilled=False, stored=False)
+    if result.spillable:
+        policy = run.models.current.policy
+        spill = await spill_oversized_tool_result(
+            message,
             cap_tokens=cap_tokens,
-            invocation=result.invocation,
-            error=result.error if result.status == "error" else None,
-            elapsed_seconds=monotonic() - started,
+            counter=run.history.counter,
+            store=parts.store,
+            policy=policy.spill,
+            label=policy.evidence.citations,
         )
+    return ToolOutcome(
+        spill=spill,
+        cap_tokens=cap_tokens,
+        invocation=result.invocation,
+        error=result.error if result.status == "error" else None,
+        elapsed_seconds=monotonic() - started,
+    )
 
 
 async def _run_hooks(hooks: HookRunner, run: LoopRun, moment: Moment, step: int) -> None:

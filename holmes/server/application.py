@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holmes import __version__
@@ -17,6 +18,7 @@ from holmes.server.chat import chat
 from holmes.server.chat.chat_runs import ChatRuns
 from holmes.server.errors import BugReporter, add_error_handlers
 from holmes.server.limits import Draining, KeyGuessMiddleware, TrustedProxies
+from holmes.server.mcp_route import PATH, McpEndpoint
 from holmes.server.pages import pages
 from holmes.server.security import Keys, SecurityMiddleware, require_key
 from holmes.telemetry.http import HttpTelemetry
@@ -52,7 +54,7 @@ _BYTES_PER_MEGABYTE = 1_000_000
 
 
 def create_application(service: "Service") -> FastAPI:
-    """Create the application. Its `state` contains `service`, `keys`, `proxies`, `draining` and `chats`."""
+    """Create the application. Its `state` contains `service`, `keys`, `proxies`, `draining`, `chats` and `mcp`."""
     application = _bare_application()
     settings = service.settings.server
     keys, draining = Keys(settings), Draining()
@@ -61,6 +63,7 @@ def create_application(service: "Service") -> FastAPI:
     application.state.proxies = TrustedProxies(settings.trusted_proxies)
     application.state.draining = draining
     application.state.chats = ChatRuns(service, draining)
+    application.state.mcp = McpEndpoint(service, application.state.chats)
     _add_routes(application, service, draining)
     add_error_handlers(application)
     # The layer added last is the outermost.
@@ -113,6 +116,7 @@ def _add_routes(application: FastAPI, service: "Service", draining: Draining) ->
     )
     for each in inside:
         application.include_router(each, dependencies=[Depends(require_key)])
+    application.router.routes.append(Route(PATH, endpoint=application.state.mcp, include_in_schema=False))
     application.add_api_route("/openapi.json", _document, include_in_schema=False, dependencies=[Depends(require_key)])
 
 

@@ -101,6 +101,7 @@ async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str
             if service is None:
                 return 0
             application = create_application(service)
+            stack.push_async_callback(application.state.mcp.aclose)
             async with serving(application, listener, tls=tls):
                 say(f"holmes: listening on {url_of(listener, 'https' if tls else 'http')}")
                 if job.choice.notice:

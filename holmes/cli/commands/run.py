@@ -74,12 +74,13 @@ class Desk:
                 settings = replace(settings, model=settings.model.model_copy(update={"model": model}))
             approver = TerminalApprover(self.renderer) if is_terminal(sys.stdin) and is_terminal(sys.stderr) else None
             refresh = self._job.output.refresh_toolsets and not self._opened
+            reads_alerts = isinstance(self._job, InvestigateJob)
             opening = open_investigator(
                 settings,
                 redactor=self._redactor,
                 approver=approver,
                 refresh_toolsets=refresh,
-                reads_alerts=isinstance(self._job, InvestigateJob),
+                users="rules-with-alerts" if reads_alerts and not settings.asks_llm(None) else None,
             )
             try:
                 investigator = await self._stack.enter_async_context(opening)

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from holmes.values.errors import HolmesError, ToolError
-from holmes.values.messages import NOTHING_HANDED_OVER, AssistantMessage, Text, ToolMessage
+from holmes.values.messages import NOTHING_HANDED_OVER, AssistantMessage, Text, ToolCallId, ToolMessage
 from holmes.values.texts import excerpt
 from holmes.values.tool_arguments import coerce_arguments
 from holmes.values.tools import ToolInvocation, ToolResult, WrapperToolset
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from asyncio import Semaphore
     from collections.abc import Callable, Sequence
 
-    from holmes.values.messages import HandedOver, Part, ToolCall, ToolCallId
+    from holmes.values.messages import HandedOver, Part, ToolCall
     from holmes.values.tools import Tool, Toolset
 
 MAX_RUNNING_CALLS = 32
@@ -211,6 +211,15 @@ class ToolExecutor:
     def tools(self) -> tuple[Tool, ...]:
         """All tools, in the order of the toolsets. Requests contain them in this order. The tuple never changes."""
         return self._tools
+
+    @property
+    def free_tools(self) -> tuple[Tool, ...]:
+        """The tools that no person must approve."""
+        return tuple(tool for tool in self._tools if not self._is_gated(tool))
+
+    def _is_gated(self, tool: Tool) -> bool:
+        invocation = ToolInvocation(call_id=ToolCallId(""), tool=tool, arguments={})
+        return self._toolset_by_tool[tool.name].needs_approval(invocation)
 
     def toolset_name(self, call: ToolCall) -> str | None:
         toolset = self._toolset_by_tool.get(call.name)

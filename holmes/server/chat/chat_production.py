@@ -70,6 +70,11 @@ class ChatProduction:
         self.tool_calls: list[JsonObject] = []
         self.model = ""
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far."""
+        return tuple(self._messages)
+
     async def open(self) -> None:
         """Open the investigator. Raises `ConfigError` for an unknown model, and `ClusterUnreachable`."""
         self._opened = await self._ask(self._job.ask)

@@ -1,0 +1,1 @@
+"""Tests of Holmes as an MCP server over standard streams. Those over HTTP are in `tests/server`."""
