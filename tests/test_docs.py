@@ -22,9 +22,10 @@ from tests.toolsets.mcp.running import PROCESS, running_server
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-# deploy.md needs a shell and services: test_docs_deploy.py. metrics.md and mcp.md need servers and have tests of their
-# own. The others have no commands.
-DOCUMENTS = [path for path in PAGES if path.stem not in {"architecture", "deploy", "mcp", "metrics", "words"}]
+# deploy.md needs a shell and services: test_docs_deploy.py. alertmanager.md, metrics.md and mcp.md need servers and have
+# tests of their own. The others have no commands.
+OTHERS = {"alertmanager", "architecture", "deploy", "mcp", "metrics", "words"}
+DOCUMENTS = [path for path in PAGES if path.stem not in OTHERS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,16 @@ def test_the_page_about_metrics_with_a_real_prometheus(
 
 
 @pytest.mark.timeout(300)
+def test_the_page_about_alertmanager_with_a_real_one(
+    alertmanager: RunMonitor, kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig))
+    monkeypatch.chdir(home.path)
+    with alertmanager({"route": {"receiver": "team"}, "receivers": [{"name": "team"}]}) as monitor:
+        execute(ROOT / "docs" / "alertmanager.md", home, {"http://alertmanager.monitoring:9093": monitor.url})
+
+
+@pytest.mark.timeout(300)
 def test_the_page_about_mcp_servers_with_real_servers(
     kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,8 +117,9 @@ def execute(document: Path, home: Home, replaced: Mapping[str, str] | None = Non
 
 
 def _comparable(printed: str) -> str:
-    """Replace durations, and the version of Prometheus, which is that of the system."""
-    return re.sub(r"\bPrometheus [\w.+~-]+", "Prometheus 2", re.sub(r"\b\d+ ms\b", "5 ms", printed))
+    """Replace durations, and the versions of services, which are those of the system."""
+    versions = re.sub(r"\b(Prometheus|Alertmanager) [\w.+~-]+", r"\1 2", printed)
+    return re.sub(r"\b\d+ ms\b", "5 ms", versions)
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda path: path.stem)

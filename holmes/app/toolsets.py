@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from holmes.core.model_chain import LoopModel
     from holmes.core.tools_utils.tool_executor import Approver
     from holmes.redaction.redactor import Redactor
-    from holmes.settings.investigation import ToolSettings
     from holmes.settings.settings import Settings
     from holmes.toolsets.catalogue import Catalogue, WrittenCatalogue
     from holmes.toolsets.readiness import Readiness
@@ -132,7 +131,7 @@ async def open_toolsets(
     if users != "llm":
         written = written.without(toolset_files(), keeps_configured=users == "rules-with-alerts")
     environment = _environment(settings, written)
-    catalogue = load_catalogue(written, environment, _default_configs(settings.tools))
+    catalogue = load_catalogue(written, environment, _default_configs(settings))
     context = ToolsetContext(
         environment=environment,
         memory_limit_mb=settings.tools.memory_limit_megabytes,
@@ -172,15 +171,25 @@ def _environment(settings: Settings, written: WrittenCatalogue) -> Environment:
     return with_choices(settings, tool_environment(process_environment(), written.variable_names))
 
 
-def _default_configs(tools: ToolSettings) -> Mapping[str, Mapping[str, JsonValue]]:
+def _default_configs(settings: Settings) -> Mapping[str, Mapping[str, JsonValue]]:
     """Return the `config` that settings of their own give to Python toolsets."""
+    tools, alerts = settings.tools, settings.sources
     logs: Mapping[str, JsonValue] = {
         "timeout_seconds": tools.kubernetes_logs_timeout_seconds,
         "default_tail_lines": tools.logs_default_tail_lines,
         "max_tail_lines": tools.logs_max_tail_lines,
     }
     metrics = {"prometheus_url": tools.prometheus_url} if tools.prometheus_url is not None else {}
-    return {"kubernetes/logs": logs, "prometheus/metrics": metrics}
+    manager = {
+        "url": alerts.alertmanager_url,
+        "username": alerts.alertmanager_username,
+        "password": alerts.alertmanager_password.get_secret_value() if alerts.alertmanager_password else None,
+    }
+    return {
+        "kubernetes/logs": logs,
+        "prometheus/metrics": metrics,
+        "alertmanager/alerts": manager if alerts.alertmanager_url is not None else {},
+    }
 
 
 def watch_toolsets(

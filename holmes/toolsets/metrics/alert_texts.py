@@ -12,7 +12,7 @@ from holmes.values.texts import shortened
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.observability.metrics.alerts import AlertReading
+    from holmes.observability.metrics.alert_reading import AlertReading
     from holmes.observability.metrics.conditions import Condition
 
 _QUERY_CHARACTERS: Final = 300

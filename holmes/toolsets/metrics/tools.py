@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from holmes.values.first_look import ALERT_TOOL
 from holmes.values.tools import Parameter, ParameterSchema, Tool
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def _text(name: str, description: str, *, required: bool = False) -> Parameter:
@@ -74,11 +70,3 @@ ALERT: Final = Tool(
     ),
 )
 TOOLS: Final = (FIND, LABELS, INSTANT, RANGE, ALERT_RULES, ALERT, TARGETS)
-
-
-def with_instances(tool: Tool, names: Sequence[str]) -> Tool:
-    """Return the tool with a parameter for the source, if there is a choice."""
-    if len(names) < 2:
-        return tool
-    schema = ParameterSchema(types=("string",), enum=tuple(names), description="Source to query")
-    return replace(tool, parameters=(*tool.parameters, Parameter(name="instance", schema=schema)))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.observability.metrics.source import QueryRejectedError
+from holmes.toolsets.instances import Instances, SourceKind, instances_of
 from holmes.toolsets.metrics.tools import (
     ALERT,
     ALERT_RULES,
@@ -21,7 +22,6 @@ from holmes.toolsets.metrics.tools import (
     RANGE,
     TARGETS,
     TOOLS,
-    with_instances,
 )
 from holmes.values.errors import ToolError
 from holmes.values.tool_arguments import text_argument
@@ -42,13 +42,25 @@ _MOST_SAMPLES: Final = 200_000
 _MOST_LABELS: Final = 20
 
 
+KIND: Final = SourceKind(
+    toolset="prometheus/metrics",
+    single="prometheus",
+    old_names={
+        "prometheus_url": "url",
+        "additional_headers": "headers",
+        "prometheus_ssl_enabled": "verify_ssl",
+        "query_timeout_seconds_default": "timeout_seconds",
+    },
+)
+
+
 class MetricsToolset:
     def __init__(self, instances: Sequence[SourceAccess]) -> None:
-        self._instances = {each.name: each for each in instances}
+        self._instances = Instances(instances)
 
     @property
     def name(self) -> str:
-        return "prometheus/metrics"
+        return KIND.toolset
 
     @property
     def instructions(self) -> str:
@@ -59,7 +71,7 @@ class MetricsToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return tuple(with_instances(tool, tuple(self._instances)) for tool in TOOLS)
+        return self._instances.offered(TOOLS)
 
     def describe(self, invocation: ToolInvocation) -> str:
         """Return one line for the user, for example `Query metrics: up == 0`."""
@@ -81,7 +93,7 @@ class MetricsToolset:
         from holmes.observability.access import open_source
         from holmes.observability.metrics.prometheus import PrometheusSource
 
-        access = self._instance(text_argument(invocation.arguments, "instance"))
+        access = self._instances.chosen(invocation.arguments)
         runs: dict[str, Callable[[MetricsSource, JsonObject], Awaitable[str]]] = {
             FIND.name: _find,
             LABELS.name: _labels,
@@ -96,13 +108,6 @@ class MetricsToolset:
         return ToolResult(
             status="success" if text else "no_data", data=text, invocation=f"{access.name}: {self.describe(invocation)}"
         )
-
-    def _instance(self, wanted: str) -> SourceAccess:
-        if wanted in self._instances:
-            return self._instances[wanted]
-        if wanted or len(self._instances) > 1:
-            raise ToolError(f"unknown instance {wanted!r}; available instances: {', '.join(self._instances)}")
-        return next(iter(self._instances.values()))
 
 
 async def _find(source: MetricsSource, arguments: JsonObject) -> str:
@@ -236,7 +241,7 @@ async def _rules(source: MetricsSource, arguments: JsonObject) -> str:
 
 
 async def _alert(source: MetricsSource, arguments: JsonObject) -> str:
-    from holmes.observability.metrics.alerts import Moment, read_alert, rule_of
+    from holmes.observability.metrics.alert_reading import Moment, read_alert, rule_of
     from holmes.observability.metrics.series import labels_of
     from holmes.toolsets.metrics.alert_texts import alert_text
     from holmes.toolsets.metrics.ranges import moment
@@ -268,40 +273,18 @@ async def _targets(source: MetricsSource, arguments: JsonObject) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsFactory:
-    name: str = "prometheus/metrics"
+    name: str = KIND.toolset
     description: str = "Finds metrics, and queries Prometheus, VictoriaMetrics, Thanos or Mimir"
     tags: tuple[str, ...] = ("core",)
     enabled_by_default: bool = False
 
     async def check(self, context: ToolsetContext) -> str:
-        """Check all sources, and return their versions and response times. Raises `ToolError` if none answers."""
-        from holmes.toolsets.metrics.config import instances_of
+        """Check all sources. Raises `ConfigError`, and `ToolError` if none answers."""
+        from holmes.observability.metrics.prometheus import PrometheusSource
 
-        instances = instances_of(context.config)
-        checked = await asyncio.gather(*map(_version, instances))
-        failures = [each for each in checked if isinstance(each, ToolError)]
-        if len(failures) == len(instances):
-            raise ToolError(" ".join(map(str, failures)))
-        return ", ".join(map(str, checked))
+        return await Instances(instances_of(context.config, KIND)).check(
+            lambda client: PrometheusSource(client).version()
+        )
 
     def create(self, context: ToolsetContext) -> Toolset:
-        from holmes.toolsets.metrics.config import instances_of
-
-        return MetricsToolset(instances_of(context.config))
-
-
-async def _version(access: SourceAccess) -> str | ToolError:
-    """Return name, product, version and response time of a source, for example `eu: Prometheus 3.4.0, 5 ms`.
-
-    Returns the error of a source that does not answer.
-    """
-    from holmes.observability.access import open_source
-    from holmes.observability.metrics.prometheus import PrometheusSource
-
-    try:
-        async with open_source(access) as client:
-            started = time.monotonic()
-            version = await PrometheusSource(client).version()
-            return f"{access.name}: {version}, {(time.monotonic() - started) * 1000:.0f} ms"
-    except ToolError as error:
-        return error
+        return MetricsToolset(instances_of(context.config, KIND))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from holmes.toolsets.metrics.config import instances_of
-from holmes.toolsets.metrics.toolset import MetricsToolset
+from holmes.toolsets.instances import instances_of
+from holmes.toolsets.metrics.toolset import KIND, MetricsToolset
 from holmes.values.messages import ToolCallId
 from holmes.values.tool_arguments import coerce_arguments
 from holmes.values.tools import ToolInvocation
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def call(tool: str, config: dict[str, JsonValue], **arguments: JsonValue) -> ToolResult:
     """Call `tool` of a toolset with `config`."""
-    toolset = MetricsToolset(instances_of(config))
+    toolset = MetricsToolset(instances_of(config, KIND))
     found = next(each for each in toolset.tools if each.name == tool)
     return asyncio.run(
         toolset.call(ToolInvocation(call_id=ToolCallId("1"), tool=found, arguments=coerce_arguments(found, arguments)))

@@ -9,10 +9,10 @@ import pytest
 
 from holmes.app.toolsets import open_toolsets
 from holmes.settings.load import load_settings
+from holmes.toolsets.instances import instances_of
 from holmes.toolsets.mcp.session import McpSessions
-from holmes.toolsets.metrics.config import instances_of
 from holmes.toolsets.metrics.ranges import time_range
-from holmes.toolsets.metrics.toolset import MetricsFactory, MetricsToolset
+from holmes.toolsets.metrics.toolset import KIND, MetricsFactory, MetricsToolset
 from holmes.toolsets.registry import ToolsetContext
 from holmes.values.environment import Environment
 from holmes.values.errors import ConfigError, ToolError
@@ -27,14 +27,14 @@ NOW = 1_795_000_000.0
 
 def test_the_keys_of_holmesgpt_are_read() -> None:
     (source,) = instances_of(
-        {"prometheus_url": URL, "additional_headers": {"X-Scope-OrgID": "a"}, "prometheus_ssl_enabled": False}
+        {"prometheus_url": URL, "additional_headers": {"X-Scope-OrgID": "a"}, "prometheus_ssl_enabled": False}, KIND
     )
     assert (source.name, source.url, source.headers) == ("prometheus", URL, {"X-Scope-OrgID": "a"})
     assert source.tls.verify is False
 
 
 def test_several_sources_have_names_and_the_tools_a_choice() -> None:
-    sources = instances_of({"instances": {"prod": {"url": URL}, "eu": {"url": URL, "bearer_token": "t"}}})
+    sources = instances_of({"instances": {"prod": {"url": URL}, "eu": {"url": URL, "bearer_token": "t"}}}, KIND)
     assert [each.name for each in sources] == ["prod", "eu"]
     for tool in MetricsToolset(sources).tools:
         assert tool.parameters[-1].schema.enum == ("prod", "eu")
@@ -57,7 +57,7 @@ def test_several_sources_have_names_and_the_tools_a_choice() -> None:
 )
 def test_a_wrong_key_is_an_error_with_its_place(config: dict[str, JsonValue], message: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        instances_of(config)
+        instances_of(config, KIND)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 

@@ -107,7 +107,7 @@ def test_a_value_that_rises_steadily(read: Callable[..., list[str]]) -> None:
         "measured: 100 * (1 - free_bytes / size_bytes)"
     )
     assert since.startswith("the condition is met since before ")
-    assert "rises steadily by 6.667 per hour" in trend
+    assert "rises steadily by 6.66" in trend
 
 
 def test_a_limit_that_is_another_metric_and_a_condition_that_is_over(read: Callable[..., list[str]]) -> None:

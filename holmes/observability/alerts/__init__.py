@@ -1,0 +1,1 @@
+"""Sources of alerts. `source` has their protocol and values, and `alertmanager` reads Alertmanager."""

@@ -1,0 +1,1 @@
+"""The toolset `alertmanager/alerts`: lists alerts, silences and receivers of Alertmanager."""

@@ -1,0 +1,169 @@
+"""Monitoring systems as users configure them: one, or several with names, of which a call chooses one.
+
+All toolsets that read monitoring systems share these keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path  # noqa: TC003  pydantic reads the annotation
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from holmes.observability.access import SourceAccess, TlsFiles
+from holmes.values.errors import ConfigError, ToolError
+from holmes.values.texts import fault_of_address
+from holmes.values.tool_arguments import text_argument
+from holmes.values.tools import Parameter, ParameterSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from holmes.observability.access import SourceClient
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.tools import Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceKind:
+    """The toolset that reads a kind of system, and the name of an instance that has no name.
+
+    `old_names` maps keys of HolmesGPT to those here.
+    """
+
+    toolset: str
+    single: str
+    old_names: Mapping[str, str] = field(default_factory=dict)
+
+
+class InstanceKeys(BaseModel):
+    """The keys of one source."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: str
+    headers: dict[str, str] = Field(default_factory=dict)
+    username: str | None = None
+    password: str | None = None
+    bearer_token: str | None = None
+    verify_ssl: bool = True
+    ca_file: Path | None = None
+    client_certificate: Path | None = None
+    client_key: Path | None = None
+    proxy: str | None = None
+    timeout_seconds: float = Field(default=30, gt=0, le=600)
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        if fault := fault_of_address(value):
+            message = f"{value!r} {fault}; expected for example http://host.monitoring:9090"
+            raise ValueError(message)
+        return value
+
+    @model_validator(mode="after")
+    def _has_one_login(self) -> InstanceKeys:
+        if self.username is not None and self.bearer_token is not None:
+            message = "username and bearer_token are mutually exclusive"
+            raise ValueError(message)
+        if (self.client_certificate is None) != (self.client_key is None):
+            message = "client_certificate and client_key are required together"
+            raise ValueError(message)
+        return self
+
+    def access(self, name: str) -> SourceAccess:
+        return SourceAccess(
+            name=name,
+            url=self.url,
+            headers=self.headers,
+            username=self.username,
+            password=self.password,
+            bearer_token=self.bearer_token,
+            tls=TlsFiles(
+                verify=self.verify_ssl,
+                authority=self.ca_file,
+                certificate=self.client_certificate,
+                key=self.client_key,
+            ),
+            proxy=self.proxy,
+            timeout_seconds=self.timeout_seconds,
+        )
+
+
+def instances_of(config: Mapping[str, JsonValue], kind: SourceKind) -> tuple[SourceAccess, ...]:
+    """Read the sources in `config`: those below `instances`, or one source from the other keys.
+
+    Raises `ConfigError` for the first key that is not valid.
+    """
+    named = config.get("instances")
+    if named is None:
+        own = {kind.old_names.get(key, key): value for key, value in config.items()}
+        return (_instance(kind.single, own, kind),)
+    others = config.keys() - {"instances"}
+    if not isinstance(named, dict) or not named:
+        raise ConfigError(f"config of toolset {kind.toolset!r}: instances must map at least one name to its keys")
+    if others - kind.old_names.keys():
+        raise ConfigError(
+            f"config of toolset {kind.toolset!r}: unknown key {min(others)!r} beside 'instances'; move it below a name"
+        )
+    return tuple(_instance(name, keys, kind) for name, keys in named.items())
+
+
+def _instance(name: str, keys: object, kind: SourceKind) -> SourceAccess:
+    try:
+        return InstanceKeys.model_validate(keys).access(name)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the instance"
+        known = f"; valid keys: {', '.join(InstanceKeys.model_fields)}" if first["type"] == "extra_forbidden" else ""
+        message = str(first["msg"]).removeprefix("Value error, ")
+        raise ConfigError(f"config of toolset {kind.toolset!r}, instance {name!r}: {place}: {message}{known}") from None
+
+
+class Instances:
+    """The configured instances of one kind."""
+
+    def __init__(self, instances: Sequence[SourceAccess]) -> None:
+        self._instances = {each.name: each for each in instances}
+
+    def offered(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        """Return the tools, with a parameter for the instance if there is a choice."""
+        if len(self._instances) < 2:
+            return tuple(tools)
+        names = tuple(self._instances)
+        schema = ParameterSchema(types=("string",), enum=names, description="Source to query")
+        choice = Parameter(name="instance", schema=schema)
+        return tuple(replace(tool, parameters=(*tool.parameters, choice)) for tool in tools)
+
+    def chosen(self, arguments: JsonObject) -> SourceAccess:
+        """Return the instance of a call. Raises `ToolError` if its name is unknown."""
+        wanted = text_argument(arguments, "instance")
+        if wanted in self._instances:
+            return self._instances[wanted]
+        if wanted or len(self._instances) > 1:
+            raise ToolError(f"unknown instance {wanted!r}; available instances: {', '.join(self._instances)}")
+        return next(iter(self._instances.values()))
+
+    async def check(self, version: Callable[[SourceClient], Awaitable[str]]) -> str:
+        """Return the version and response time of each instance. Raises `ToolError` if none answers."""
+        checked = await asyncio.gather(*(_checked(each, version) for each in self._instances.values()))
+        failures = [each for each in checked if isinstance(each, ToolError)]
+        if len(failures) == len(checked):
+            raise ToolError(" ".join(map(str, failures)))
+        return ", ".join(map(str, checked))
+
+
+async def _checked(access: SourceAccess, version: Callable[[SourceClient], Awaitable[str]]) -> str | ToolError:
+    """Return for example `eu: Prometheus 3.4.0, 5 ms`, or the error of an instance that does not answer."""
+    from holmes.observability.access import open_source
+
+    try:
+        async with open_source(access) as client:
+            started = time.monotonic()
+            found = await version(client)
+            return f"{access.name}: {found}, {(time.monotonic() - started) * 1000:.0f} ms"
+    except ToolError as error:
+        return error
