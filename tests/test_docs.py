@@ -22,8 +22,8 @@ from tests.toolsets.mcp.running import PROCESS, running_server
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-# deploy.md needs a shell and services: test_docs_deploy.py. alertmanager.md, metrics.md and mcp.md need servers and have
-# tests of their own. The others have no commands.
+# deploy.md needs a shell and services: test_docs_deploy.py. alertmanager.md, metrics.md and mcp.md need servers, and
+# have tests of their own. The others have no commands.
 OTHERS = {"alertmanager", "architecture", "deploy", "mcp", "metrics", "words"}
 DOCUMENTS = [path for path in PAGES if path.stem not in OTHERS]
 

@@ -192,10 +192,7 @@ class ToolCallingLLM:
 
 
 async def invoke_llm_tool_call(parts: LoopParts, run: LoopRun, call: ToolCall, handed_over: HandedOver) -> ToolOutcome:
-    """Run `call`, and fit its result into the context window. The executor turns errors into results.
-
-    The call may read the stored results in `handed_over`.
-    """
+    """Run `call`, which may read the results in `handed_over`, and fit its result into the context window."""
     started = monotonic()
     result = await parts.executor.run(call, handed_over)
     message = tool_result_message(call, result)

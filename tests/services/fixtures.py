@@ -20,6 +20,7 @@ from tests.services.mcp_servers import Command, HttpServer
 from tests.services.monitoring import Monitor
 from tests.services.monitoring import alertmanager as run_alertmanager
 from tests.services.monitoring import prometheus as run_prometheus
+from tests.services.monitoring import victoria_metrics as run_victoria_metrics
 from tests.services.postgresql import PostgresqlServer
 
 if TYPE_CHECKING:
@@ -112,3 +113,12 @@ def time_command() -> Command:
     """Return the command of `mcp-server-time` over standard input and output."""
     with needed_programs():
         return mcp_servers.time_command(Layout.from_environment())
+
+
+@pytest.fixture(scope="session")
+def victoria_metrics() -> RunMonitor:
+    """Return `tests.services.monitoring.victoria_metrics`, where it can run."""
+    with needed_programs():
+        programs.victoria_metrics()
+        programs.vmalert()
+    return run_victoria_metrics

@@ -35,30 +35,40 @@ EVERYTHING_VERSION: Final = "2026.8.31"
 # Needs version 1 of the SDK, as many servers do. Our own environment has version 2.
 TIME: Final = "mcp-server-time"
 TIME_VERSION: Final = "2026.8.18"
+# A certified authorization server, for the OAuth of MCP.
+PROVIDER: Final = "oidc-provider"
+PROVIDER_VERSION: Final = "9.13.3"
 
 Command: TypeAlias = tuple[str, ...]
 
 
 def build(layout: Layout) -> None:
     """Install what the cache lacks (half a minute when cold, nothing when all is there)."""
-    script, python = _everything_script(layout), _time_python(layout)
-    if script.is_file() and python.is_file():
+    script, provider, python = _everything_script(layout), _provider_module(layout), _time_python(layout)
+    if all(each.is_file() for each in (script, provider, python)):
         return
     with building(layout):
         if not script.is_file():
-            _install_everything(layout)
+            _install_package(layout, f"{EVERYTHING}@{EVERYTHING_VERSION}", script.parents[4])
+        if not provider.is_file():
+            _install_package(layout, f"{PROVIDER}@{PROVIDER_VERSION}", provider.parents[3])
         if not python.is_file():
             _install_time(layout)
 
 
 def everything(layout: Layout) -> tuple[Path, ...]:
     """Return what is installed; raise CannotRunHereError for the first that is missing."""
-    return programs.nodejs(), _installed(_everything_script(layout)), _installed(_time_python(layout))
+    return programs.nodejs(), *map(_installed, (_everything_script(layout), provider(layout), _time_python(layout)))
 
 
 def everything_command(layout: Layout) -> Command:
     """Return the command of `server-everything`, which takes the transport as an argument."""
     return str(programs.nodejs()), str(_installed(_everything_script(layout)))
+
+
+def provider(layout: Layout) -> Path:
+    """Return the module of `oidc-provider`, to be imported by a script of Node.js."""
+    return _installed(_provider_module(layout))
 
 
 def time_command(layout: Layout) -> Command:
@@ -115,6 +125,10 @@ def _everything_script(layout: Layout) -> Path:
     return folder / "node_modules" / EVERYTHING / "dist" / "index.js"
 
 
+def _provider_module(layout: Layout) -> Path:
+    return layout.cache / f"{PROVIDER}-{PROVIDER_VERSION}" / "node_modules" / PROVIDER / "lib" / "index.js"
+
+
 def _time_python(layout: Layout) -> Path:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return layout.cache / f"{TIME}-{TIME_VERSION}-python{version}" / "bin" / "python"
@@ -126,11 +140,11 @@ def _installed(path: Path) -> Path:
     return path
 
 
-def _install_everything(layout: Layout) -> None:
-    target, log = _everything_script(layout).parents[4], layout.cache / "install-mcp-server-everything.log"
+def _install_package(layout: Layout, package: str, target: Path) -> None:
+    """Install a package of Node.js with what it needs."""
+    log = layout.cache / f"install-{target.name}.log"
     options = ("--no-audit", "--no-fund", "--ignore-scripts")
     with _replacing(target) as unfinished:
-        package = f"{EVERYTHING}@{EVERYTHING_VERSION}"
         run([str(programs.npm()), "install", package, "--prefix", str(unfinished), *options], log, cwd=unfinished)
 
 

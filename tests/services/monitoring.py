@@ -9,10 +9,11 @@ A configuration is plain data, written as JSON, which is YAML too.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -87,6 +88,59 @@ def _store(history: str, folder: Path) -> None:
     samples.write_text(f"{history}# EOF\n")
     create = [str(programs.promtool()), "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=48h"]
     subprocess.run([*create, str(samples), str(folder / "data")], check=True, capture_output=True)
+
+
+@contextmanager
+def victoria_metrics(*, rules: JsonObject | None = None, history: str = "") -> Iterator[Monitor]:
+    """Yield a ready VictoriaMetrics, with a vmalert behind its API if there are `rules`.
+
+    `history` has the same format as that of `prometheus`.
+    """
+    service = Service("victoria-metrics", end_signal=signal.SIGTERM)
+    monitor, alerting = (Monitor(service=service, url=f"http://127.0.0.1:{free_port()}") for _ in range(2))
+    options = (
+        f"-storageDataPath={service.folder / 'data'}",
+        "-retentionPeriod=60d",
+        f"-httpListenAddr={monitor.address}",
+        *([f"-vmalert.proxyURL={alerting.url}"] if rules is not None else []),
+    )
+    try:
+        service.start([str(programs.victoria_metrics()), *options], monitor.is_ready)
+        if history:
+            imported = re.sub(r" (\d+)$", r" \g<1>000", history, flags=re.MULTILINE)  # times in milliseconds
+            for path, body in (("/api/v1/import/prometheus", imported.encode()), ("/internal/force_flush", b"")):
+                httpx.post(f"{monitor.url}{path}", content=body, timeout=60).raise_for_status()
+        with _vmalert(monitor, alerting, rules) if rules is not None else nullcontext():
+            yield monitor
+    finally:
+        service.close()
+
+
+@contextmanager
+def _vmalert(source: Monitor, monitor: Monitor, rules: JsonObject) -> Iterator[None]:
+    service = Service("vmalert", end_signal=signal.SIGTERM)
+    file = service.folder / RULES_FILE
+    file.write_text(json.dumps(rules))
+    options = (
+        f"-rule={file}",
+        f"-datasource.url={source.url}",
+        f"-remoteWrite.url={source.url}",
+        "-notifier.url=http://127.0.0.1:9",  # required, but nothing listens there
+        "-evaluationInterval=1s",
+        f"-httpListenAddr={monitor.address}",
+    )
+
+    def is_ready() -> bool:
+        try:
+            return httpx.get(f"{monitor.url}/health", timeout=5).is_success
+        except httpx.TransportError:
+            return False
+
+    try:
+        service.start([str(programs.vmalert()), *options], is_ready)
+        yield
+    finally:
+        service.close()
 
 
 @contextmanager

@@ -27,6 +27,7 @@ PACKAGES: Final[dict[str, tuple[str, ...]]] = {
     "prometheus": ("prometheus.service",),
     "prometheus-alertmanager": ("prometheus-alertmanager.service",),
     "sqlite3": (),
+    "victoria-metrics": ("victoria-metrics.service",),
 }
 # The programs of packages that many machines have from elsewhere, which Debian's packages would conflict with.
 ANY_ORIGIN: Final = {"nodejs": "node", "npm": "npm"}
@@ -45,7 +46,7 @@ def build(layout: Layout) -> None:
 
 def everything() -> tuple[Path, ...]:
     """Return every program; raise CannotRunHereError for the first that is missing."""
-    return chromium(), postgresql("postgres"), prometheus(), alertmanager()
+    return chromium(), postgresql("postgres"), prometheus(), alertmanager(), victoria_metrics(), vmalert()
 
 
 def chromium() -> Path:
@@ -66,6 +67,16 @@ def promtool() -> Path:
 def alertmanager() -> Path:
     """Return the server that groups alerts and sends them to receivers."""
     return _program("prometheus-alertmanager")
+
+
+def victoria_metrics() -> Path:
+    """Return the server that stores metrics and answers queries, without rules."""
+    return _program("victoria-metrics")
+
+
+def vmalert() -> Path:
+    """Return the server that evaluates rules for `victoria_metrics`."""
+    return _program("vmalert")
 
 
 def nodejs() -> Path:

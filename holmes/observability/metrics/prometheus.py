@@ -53,14 +53,17 @@ class PrometheusSource:
         return None
 
     async def version(self) -> str:
-        """Return the product and version, for example `Prometheus 2.42.0`."""
+        """Return the product and version, for example `Prometheus 2.42.0`.
+
+        Products that only speak the API tell the version of Prometheus that they resemble.
+        """
         try:
             data = await self._data("/api/v1/status/buildinfo")
         except ToolError:
             await self.instant("vector(1)", at=0)
             return "Prometheus API"
-        version = _text(data, "version") if isinstance(data, dict) else ""
-        return f"Prometheus {version}".strip()
+        version, own = _text(data, "version"), _text(data, "application")
+        return f"{own or ('Prometheus' if _text(data, 'goVersion') else 'Prometheus API')} {version}".strip()
 
     async def metrics(self) -> tuple[Metric, ...]:
         """Return all metrics, sorted by name. Descriptions are missing if the source does not store them."""

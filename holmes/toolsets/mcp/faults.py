@@ -19,10 +19,21 @@ if TYPE_CHECKING:
 
 _CHARACTERS: Final = 300
 _LAST_WORDS_BYTES: Final = 4_096
+RENEWED: Final = "holmes_renewed"
+"""Extension of a request that is sent again with a new token if HTTP 401 comes back."""
 
 
 class LoginRequiredError(Exception):
     """The server requires tokens of a person, and no person has logged in."""
+
+
+class AuthorizationError(Exception):
+    """No token could be obtained, for the reason `why`. `advice` is the next step."""
+
+    def __init__(self, why: str, advice: str) -> None:
+        super().__init__(why)
+        self.why = why
+        self.advice = advice
 
 
 def fault(server: McpServer, why: str, advice: str) -> ToolError:
@@ -32,14 +43,20 @@ def fault(server: McpServer, why: str, advice: str) -> ToolError:
 
 
 class Trail:
-    """Details of a failed connection that its exceptions lack: standard error, and the last refused request."""
+    """Details of a failed connection that its exceptions lack.
+
+    These are standard error, the last refused request, and why no token could be obtained.
+    """
 
     def __init__(self, errors: IO[str]) -> None:
         self.errors = errors
         self.refused: httpx2.Response | None = None
         self.refusals = 0
+        self.unauthorized: Exception | None = None
 
     def refuse(self, response: httpx2.Response) -> None:
+        if response.status_code == 401 and RENEWED in response.request.extensions:
+            return
         self.refused = response
         self.refusals += 1
 
@@ -54,7 +71,7 @@ class Trail:
 def fault_of(server: McpServer, error: BaseException, trail: Trail) -> ToolError:
     """Explain an exception of the connection."""
     endpoint = server.endpoint
-    known = list(_causes(error))
+    known = list(_causes(trail.unauthorized or error))
     if isinstance(endpoint, ProcessEndpoint):
         return fault(server, *_process_fault(endpoint, known, trail.last_words()))
     return fault(server, *_http_fault(server, endpoint, known, trail.refused))
@@ -80,6 +97,9 @@ def _http_fault(
         (httpx2.TimeoutException, "no response", "check the address, the network and firewalls"),
         (httpx2.ProxyError, "the proxy failed ({})", "check the proxy"),
     )
+    for each in known:
+        if isinstance(each, AuthorizationError):
+            return each.why, each.advice
     for kind, why, advice in explained:
         for each in known:
             if isinstance(each, kind):

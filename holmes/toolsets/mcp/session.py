@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
+    import httpx2
     from mcp.client.client import Client
     from mcp.shared.exceptions import MCPError
     from mcp_types import CallToolResult, Tool
@@ -35,6 +36,9 @@ _OPEN_SECONDS: Final = 30.0
 _MOST_PAGES: Final = 50
 _SESSION_UNKNOWN: Final = frozenset({400, 404})
 """404 by the protocol, and 400 by servers that are older than it."""
+_SDK_WORDS: Final = frozenset({"Not Found", "Server returned an error response"})
+"""Errors that the SDK writes itself, because the response contains none."""
+_CORRECT: Final = "correct the call, or check the server"
 _T = TypeVar("_T")
 
 
@@ -159,22 +163,30 @@ class McpSession:
             return await send(held.client)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             await self._drop(held)
-            raise _LostError(may_have_run=True) from error
+            raise self._lost(held, error) from error
         except MCPError as error:
             if held.trail.refusals > refusals:
                 await self._after_refusal(held, error)
             if held.task.done() or _is_closed(error):
                 await self._drop(held)
-                raise _LostError(may_have_run=True) from error
-            raise fault(self._server, error.message, "correct the call, or check the server") from error
+                raise self._lost(held, error) from error
+            raise fault(self._server, error.message, _CORRECT) from error
         except ValidationError as error:
             raise fault(self._server, "its response is not valid MCP", "report it to the server's author") from error
         finally:
             self._running -= 1
 
+    def _lost(self, held: _Held, error: Exception) -> Exception:
+        """Explain a connection that ended because no token could be obtained. Others may be opened again."""
+        if held.trail.unauthorized is not None:
+            return fault_of(self._server, error, held.trail)
+        return _LostError(may_have_run=True)
+
     async def _after_refusal(self, held: _Held, error: MCPError) -> NoReturn:
         """Explain a response other than 2xx. A server that was restarted refuses what belongs to the old session."""
         refused = held.trail.refused
+        if refused is not None and _is_answer(refused, error):
+            raise fault(self._server, error.message, _CORRECT) from error
         if refused is not None and refused.status_code in _SESSION_UNKNOWN:
             await self._drop(held)
             # Of several requests, it is not known which one was refused.
@@ -198,15 +210,20 @@ class McpSession:
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
             trail = Trail(errors)
             task = asyncio.create_task(self._hold(opened, closing, trail), name=f"mcp-{self._server.name}")
+            closed = asyncio.create_task(closing.wait())
+            held: _Held | None = None
             try:
-                await asyncio.wait((task, opened), return_when=asyncio.FIRST_COMPLETED)
-            except asyncio.CancelledError:
-                task.cancel()
-                await _ended(task)
-                raise
-            if opened.done():
-                return _Held(client=opened.result(), task=task, closing=closing, trail=trail)
-            error = task.exception() or ConnectionError("the connection ended at once")
+                await asyncio.wait((task, opened, closed), return_when=asyncio.FIRST_COMPLETED)
+                if opened.done():
+                    held = _Held(client=opened.result(), task=task, closing=closing, trail=trail)
+                    return held
+            finally:
+                closed.cancel()
+                if held is None:
+                    task.cancel()
+                    await _ended(task)
+            error = None if task.cancelled() else task.exception()
+            error = error or ConnectionError("the connection ended at once")
             raise fault_of(self._server, error, trail) from error
 
     async def _hold(self, opened: asyncio.Future[Client], closing: asyncio.Event, trail: Trail) -> None:
@@ -216,7 +233,12 @@ class McpSession:
         if isinstance(endpoint, HttpEndpoint) and endpoint.login is not None:
             from holmes.toolsets.mcp.oauth import auth_of
 
-            auth = auth_of(self._server, endpoint, self._tokens, self._browser)
+            def end(error: Exception) -> None:
+                # SSE ignores the exception, and the caller would wait for a response.
+                trail.unauthorized = error
+                closing.set()
+
+            auth = auth_of(self._server, endpoint, self._tokens, self._browser, failed=end)
         async with open_client(self._server, self._environment, auth, trail) as client:
             opened.set_result(client)
             await closing.wait()
@@ -266,6 +288,13 @@ def _is_closed(error: MCPError) -> bool:
     from mcp_types import CONNECTION_CLOSED
 
     return error.code == CONNECTION_CLOSED and error.message == "Connection closed"
+
+
+def _is_answer(refused: httpx2.Response, error: MCPError) -> bool:
+    """Return whether a refusal is the server's answer to a call of the newest protocol, which has no sessions."""
+    headers = refused.request.headers
+    is_newest = "mcp-protocol-version" in headers and "mcp-session-id" not in headers
+    return is_newest and refused.status_code in _SESSION_UNKNOWN and error.message not in _SDK_WORDS
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

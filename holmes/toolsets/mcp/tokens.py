@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import fcntl
 import hashlib
 import logging
 import os
 import re
 import tempfile
 import time
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
+from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken, ProtectedResourceMetadata
 from pydantic import AnyUrl, BaseModel, ValidationError
 
+from holmes.toolsets.mcp.faults import AuthorizationError
+
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from mcp.client.auth.oauth2 import OAuthContext
 
     from holmes.toolsets.mcp.servers import HttpEndpoint, Login, McpServer
 
 _UNUSABLE: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_LOCK_TRIES: Final = 400
+_LOCK_POLL_SECONDS: Final = 0.05
 _log = logging.getLogger(__name__)
 
 
@@ -32,6 +41,7 @@ class Stored(BaseModel):
     expires_at: float | None = None
     client: OAuthClientInformationFull | None = None
     metadata: OAuthMetadata | None = None
+    resource: ProtectedResourceMetadata | None = None
 
 
 def token_path(folder: Path, server: McpServer, endpoint: HttpEndpoint) -> Path:
@@ -62,12 +72,43 @@ class TokenFile:
         self._stored = stored
         self._is_login = is_login
         self._context: OAuthContext | None = None
+        self._seen = stored.tokens
 
     def attach(self, context: OAuthContext) -> None:
         """Restore what the SDK keeps only in memory: when the token expires, and where it is refreshed."""
         self._context = context
         context.token_expiry_time = self._stored.expires_at
         context.oauth_metadata = self._stored.metadata or context.oauth_metadata
+        context.protected_resource_metadata = self._stored.resource
+
+    @asynccontextmanager
+    async def locked(self) -> AsyncIterator[None]:
+        """Exclude other processes, because a refresh token that is used twice ends the login at many servers.
+
+        A lock that another process holds for too long is ignored.
+        """
+        try:
+            descriptor = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:
+            yield
+            return
+        try:
+            for _ in range(_LOCK_TRIES):
+                if _lock(descriptor):
+                    break
+                await asyncio.sleep(_LOCK_POLL_SECONDS)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def adopt_newer(self) -> None:
+        """Use the tokens that another process has stored since this one last read or wrote the file."""
+        stored, context = read_stored(self._path), self._context
+        if stored is None or context is None or stored.tokens == self._seen:
+            return
+        self._stored, self._seen = stored, stored.tokens
+        context.current_tokens, context.client_info = stored.tokens, stored.client or context.client_info
+        self.attach(context)
 
     async def get_tokens(self) -> OAuthToken | None:
         return self._stored.tokens
@@ -75,12 +116,15 @@ class TokenFile:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         self._stored.tokens = tokens
         self._stored.expires_at = time.time() + tokens.expires_in if tokens.expires_in is not None else None
-        self._stored.metadata = self._context.oauth_metadata if self._context is not None else None
+        if self._context is not None:
+            self._stored.metadata = self._context.oauth_metadata
+            self._stored.resource = self._context.protected_resource_metadata
         try:
             _write(self._path, self._stored.model_dump_json(exclude_none=True))
+            self._seen = tokens
         except OSError as error:
             if self._is_login:
-                raise
+                raise unwritable(self._path.parent, error) from error
             _log.warning("a refreshed token cannot be stored in %s: %s", self._path, error.strerror)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
@@ -90,6 +134,7 @@ class TokenFile:
             client_id=self._login.client_id,
             client_secret=self._login.client_secret,
             redirect_uris=[AnyUrl(self._stored.redirect_url)],
+            issuer=self._login.issuer,
             token_endpoint_auth_method="client_secret_post" if self._login.client_secret else "none",
         )
 
@@ -117,9 +162,35 @@ class TokenMemory:
         """Do nothing, because the client is configured."""
 
 
+def check_folder(folder: Path) -> None:
+    """Raise `AuthorizationError` if no file can be written to `folder`, which is created if it is missing."""
+    try:
+        _make_folder(folder.expanduser())
+        with tempfile.TemporaryFile(dir=folder.expanduser()):
+            pass
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def unwritable(folder: Path, error: OSError) -> AuthorizationError:
+    return AuthorizationError(f"tokens cannot be stored in {folder} ({error.strerror})", "change the folder")
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 def _write(path: Path, text: str) -> None:
     """Replace the file atomically. Raises `OSError`."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_folder(path.parent)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -127,9 +127,17 @@ def rules_text(rules: Sequence[Rule]) -> str:
         lines += [f"  error: {shortened(rule.error, 200)}"] if rule.error else []
         for alert in rule.alerts[:5]:
             labels = labels_text(tuple(pair for pair in alert.labels if pair[0] != "alertname"))
-            lines.append(f"  {alert.state} since {alert.since}, value {alert.value}: {labels}")
+            lines.append(f"  {alert.state} since {alert.since}, value {_read(alert.value)}: {labels}")
         lines += [f"  {len(rule.alerts) - 5} more active alerts"] if len(rule.alerts) > 5 else []
     return "\n".join(lines)
+
+
+def _read(written: str) -> str:
+    """Write a value that the source wrote, for example `7e+00`, as other values."""
+    try:
+        return number(float(written))
+    except ValueError:
+        return written
 
 
 def targets_text(targets: Sequence[Target]) -> str:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from holmes.values.tools import Tool, ToolResult
     from tests.services.fixtures import Command, RunEverything
 
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT: Final = Environment.of({"PATH": os.environ["PATH"]})
 HTTP_MODES: Final = get_args(HttpMode)
 WAIT: Final = "trigger-long-running-operation"
