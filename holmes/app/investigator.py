@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from holmes.app.models import BuiltModels, ConfiguredModel
     from holmes.app.requests import AskRequest, RunParts
-    from holmes.app.toolsets import OpenToolsets, ToolUsers
+    from holmes.app.toolsets import OpenToolsets
     from holmes.core.context_usage import ContextUsage
     from holmes.core.tools_utils.tool_executor import Approver
     from holmes.redaction.redactor import Redactor
@@ -136,16 +136,18 @@ async def open_investigator(
     approver: Approver | None = None,
     refresh_toolsets: bool = False,
     store: ResultStore | None = None,
-    users: ToolUsers | None = None,
+    asks_llm: bool | None = None,
 ) -> AsyncIterator[Investigator]:
     """Open an investigator. Leaving the context closes its connections. See `open_assembly`.
 
-    `users` decides which toolsets are opened, by default those of an LLM or, if no LLM is asked, those of the rules.
+    If `asks_llm` is false, toolsets that only an LLM calls are not opened. Default: whether the model is one.
     """
     guards = Guards(approver=approver, redactor=redactor, store=store)
-    users = users or ("llm" if settings.asks_llm(None) else "rules")
+    asks_llm = settings.asks_llm(None) if asks_llm is None else asks_llm
     async with open_sessions(settings.storage.mcp_tokens_path) as sessions:
-        toolsets = partial(open_toolsets, settings, sessions, redactor=redactor, refresh=refresh_toolsets, users=users)
+        toolsets = partial(
+            open_toolsets, settings, sessions, redactor=redactor, refresh=refresh_toolsets, asks_llm=asks_llm
+        )
         async with open_assembly(settings, guards, toolsets) as assembly:
             yield assembly.investigator
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from holmes.app.cluster import with_choices
 from holmes.assets import toolset_files
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from holmes.values.tools import ResultStore, Toolset
 
 
-ToolUsers: TypeAlias = Literal["llm", "rules", "rules-with-alerts"]
-"""An LLM may call any tool. The rules read the cluster, and for questions about alerts also metrics."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetReport:
     """The states of all toolsets, sorted by name, and the configuration warnings."""
@@ -65,7 +61,7 @@ class OpenToolsets:
         return tuple(
             f"toolset {status.name!r} cannot be used: {status.reason}"
             for status in self.readiness.statuses
-            if status.state == "failed" and status.source.startswith(self.own_files)
+            if status.state == "failed" and (status.is_chosen or status.source.startswith(self.own_files))
         )
 
     @property
@@ -119,17 +115,17 @@ async def open_toolsets(
     redactor: Redactor | None = None,
     refresh: bool = False,
     decided: Sequence[ToolsetStatus] | None = None,
-    users: ToolUsers = "llm",
+    asks_llm: bool = True,
 ) -> OpenToolsets:
     """Read all toolset files and check which toolsets work. Raises `ConfigError`.
 
     `sessions` keeps the connections to MCP servers, and the caller closes it.
-    Toolsets that the `users` do not call are omitted.
+    If `asks_llm` is false, toolsets that only an LLM calls are omitted.
     If another process has checked the toolsets, `decided` contains their states, and the checks are skipped.
     """
     written = _written_catalogue(settings)
-    if users != "llm":
-        written = written.without(toolset_files(), keeps_configured=users == "rules-with-alerts")
+    if not asks_llm:
+        written = written.without(toolset_files())
     environment = _environment(settings, written)
     catalogue = load_catalogue(written, environment, _default_configs(settings))
     context = ToolsetContext(

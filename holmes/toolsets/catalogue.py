@@ -118,19 +118,15 @@ class WrittenCatalogue:
         """Names of the variables in `{{ env.NAME }}` and in `env` prerequisites."""
         return declared_variable_names((*self.entries, *self.python_entries.values()))
 
-    def without(self, files: Iterable[Path], *, keeps_configured: bool = False) -> WrittenCatalogue:
-        """Return the catalogue without the YAML toolsets that only these files define.
-
-        MCP servers are also omitted, and Python toolsets that must be configured unless `keeps_configured`.
-        """
+    def without(self, files: Iterable[Path]) -> WrittenCatalogue:
+        """Return the catalogue without the YAML toolsets that only these files define, and without MCP servers."""
         sources = {str(path) for path in files}
         entries = (
             entry
             for entry in self.entries
             if {value.document.source for value in entry.keys.values()} - sources and not entry.is_server
         )
-        factories = (each for each in self.factories if keeps_configured or each.enabled_by_default)
-        return replace(self, entries=tuple(entries), factories=tuple(factories))
+        return replace(self, entries=tuple(entries))
 
 
 def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] | None = None) -> WrittenCatalogue:

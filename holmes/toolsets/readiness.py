@@ -300,5 +300,10 @@ def _server_status(server: McpServer) -> ToolsetStatus:
 def _python_status(python: PythonToolset) -> ToolsetStatus:
     factory = python.factory
     return ToolsetStatus(
-        name=factory.name, state="enabled", source=python.source, tags=factory.tags, description=factory.description
+        name=factory.name,
+        state="enabled",
+        source=python.source,
+        tags=factory.tags,
+        description=factory.description,
+        is_chosen=not factory.enabled_by_default,
     )

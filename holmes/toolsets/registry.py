@@ -29,7 +29,8 @@ class ToolsetStatus:
     """The status of one toolset.
 
     `reason` explains why the toolset is disabled or failed, and `source` is its file or package. `detail` is what the
-    check found out, for people. `revision` changes when the tools of a server change.
+    check found out, for people. `revision` changes when the tools of a server change. `is_chosen` is true for a toolset
+    that only the user's configuration enables.
     """
 
     name: str
@@ -41,6 +42,7 @@ class ToolsetStatus:
     description: str = ""
     detail: str = field(default="", compare=False)
     revision: str = ""
+    is_chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

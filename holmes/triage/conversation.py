@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.tools_utils.pointers import Pointer
 from holmes.kubernetes.kinds import KINDS
+from holmes.triage.metric_readings import weighed
 from holmes.triage.pasted_texts import asked_text
 from holmes.values.expressions import expression
-from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL, look_from_yaml
+from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL, SIGNALS_TOOL, look_from_yaml
 from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage, is_user_message
 from holmes.values.tools import label_of, output_text
 
@@ -38,7 +39,7 @@ SECOND_LOOK_NOTE: Final = "second_look"
 SHOWN: Final = "\nCited lines show: "
 """Begins each line of a claim that repeats what cited lines show."""
 _NOTED: Final = expression(
-    rf"\[Hook '(?P<name>\w+)' called (?P<tool>{FIRST_LOOK_TOOL}|{ALERT_TOOL})\]\n"
+    rf"\[Hook '(?P<name>\w+)' called (?P<tool>{FIRST_LOOK_TOOL}|{ALERT_TOOL}|{SIGNALS_TOOL})\]\n"
     r"(?P<text>.*?)\n?(?P<label>\[result [\w.-]{1,120}\])?\s*\Z",
     re.DOTALL,
 )
@@ -61,7 +62,7 @@ class SeenLook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenReading:
-    """The condition of an alert, as the tool read it from metrics, or the error in `text` if it `failed`."""
+    """What a tool read from metrics, or its error in `text` if it `failed`."""
 
     text: str
     result_id: str = ""
@@ -73,7 +74,8 @@ class Conversation:
     """The last question of a conversation.
 
     `alerts` contains the labels of the alerts in the question, with the annotations `summary` and `description`.
-    `firing` contains for each of them when it began, or an empty string. `readings` are their conditions.
+    `firing` contains for each of them when it began, or an empty string. `readings` are their conditions, and `signals`
+    the metrics of the subject.
     `failure` is the error message of a first look that failed. `subject` contains the objects of the last answer.
     `earlier` contains the last questions before, the oldest first.
     `details` means that the user wants all details of the last answer. Then `question` is the earlier question.
@@ -84,6 +86,7 @@ class Conversation:
     alerts: tuple[Mapping[str, str], ...] = ()
     firing: tuple[str, ...] = ()
     readings: tuple[SeenReading, ...] = ()
+    signals: SeenReading | None = None
     look: SeenLook | None = None
     failure: str = ""
     subject: tuple[str, ...] = ()
@@ -116,14 +119,17 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
     words = Pointer.parse(text).preview or text  # a long message is stored, and a notice with its ends replaces it
     looks = list(_looks(messages[:start])) if start > 0 else []
     own = list(_outcomes(messages[start + 1 :]))
+    look = next((each for each in reversed(own) if isinstance(each, SeenLook)), None)
+    signals = next(_readings(messages[start + 1 :], SIGNALS_TOOL), None)
     subject = next((look.look.subject for look in reversed(looks) if look.look.subject), ())
     subject = subject or (_mentioned(messages[:start]) if start > 0 else ())
     return Conversation(
         question=asked_text(words),
         alerts=tuple(_alerts(text))[:_MOST_ALERTS],
         firing=tuple(_began(each[1]) for each in _ALERT.finditer(text))[:_MOST_ALERTS],
-        readings=tuple(_readings(messages[start + 1 :])),
-        look=next((each for each in reversed(own) if isinstance(each, SeenLook)), None),
+        readings=tuple(_readings(messages[start + 1 :], ALERT_TOOL)),
+        signals=signals,
+        look=look and replace(look, look=weighed(look.look, signals)),
         failure=next((each for each in reversed(own) if isinstance(each, str)), ""),
         subject=subject,
         namespace=_default_namespace(messages),
@@ -188,9 +194,9 @@ def _began(alert: str) -> str:
     return found[1] if found else ""
 
 
-def _readings(messages: Sequence[Message]) -> Iterator[SeenReading]:
-    """Yield the conditions of alerts, which a tool call or a note before the first reply has read."""
-    calls = _calls(messages, ALERT_TOOL)
+def _readings(messages: Sequence[Message], tool: str) -> Iterator[SeenReading]:
+    """Yield the metrics that a tool call or a note before the first reply has read."""
+    calls = _calls(messages, tool)
     for message in messages:
         if isinstance(message, ToolMessage) and message.call_id in calls:
             label = _RESULT_ID.search(label_of(message) or "")
@@ -198,7 +204,7 @@ def _readings(messages: Sequence[Message]) -> Iterator[SeenReading]:
             yield SeenReading(text=text, result_id=label[1] if label else "", failed=failed)
         elif isinstance(message, UserMessage) and is_user_message(message, "note"):
             noted = _NOTED.match(message.text)
-            if noted is not None and noted["tool"] == ALERT_TOOL:
+            if noted is not None and noted["tool"] == tool:
                 label = _RESULT_ID.match(noted["label"] or "")
                 failed = noted["text"].startswith("Error: ")
                 yield SeenReading(text=noted["text"], result_id=label[1] if label else "", failed=failed)

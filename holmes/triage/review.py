@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 from holmes.core.reviewer import FactsCall, Review
 from holmes.triage import TRIAGE_MODEL
 from holmes.triage.agreement import repeats_numbers
-from holmes.triage.alert_readings import alert_arguments, measured_lines
 from holmes.triage.answers import answer_text
 from holmes.triage.checked_answer import CheckedAnswer
 from holmes.triage.conversation import FIRST_LOOK_NOTE, SECOND_LOOK_NOTE, read_conversation, second_look
 from holmes.triage.markdown import sentence
+from holmes.triage.metric_readings import alert_arguments, measured_lines
 from holmes.triage.relevance import (
     asks_for_cause,
     asks_what_happened,
@@ -226,7 +226,7 @@ def _led(answer: CheckedAnswer) -> Review:
         head = "**Cause not found**: no result proves what the model says."
         verdict = Verdict(kind="inconclusive", by="rules", summary="No result proves what the model says.")
         return Review(text=f"{head}\n\n{words}", verdict=verdict)
-    measured = measured_lines(answer.conversation.readings)
+    measured = measured_lines(answer.conversation)
     origin = _ADDED if adds else _NOT_PROVED
     text = answer_text(seen, details=answer.conversation.details, origin=origin, measured=measured)
     return Review(text=f"{text}\n\n{words}", verdict=verdict_of_look(seen.look))
@@ -249,7 +249,7 @@ def _stopped(draft: Draft, conversation: Conversation) -> Review:
             seen,
             details=conversation.details,
             origin=origin,
-            measured=measured_lines(conversation.readings),
+            measured=measured_lines(conversation),
         ),
         verdict=verdict_of_look(seen.look),
     )

@@ -1,4 +1,4 @@
-"""Chooses the next step of `builtin/triage`: the call of the first look, then the answer."""
+"""Chooses the next step of `builtin/triage`: the first look, then the metrics of its subject, then the answer."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.alert_readings import alert_arguments, measured_lines
 from holmes.triage.answers import answer_text
 from holmes.triage.conversation import read_conversation
 from holmes.triage.markdown import plain
+from holmes.triage.metric_readings import alert_arguments, measured_lines, signal_arguments
 from holmes.triage.summary import summarise, summary_request_of
 from holmes.values.errors import ClusterUnreachable
-from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL
+from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL, SIGNALS_TOOL
 from holmes.values.messages import ToolCall, ToolCallId
 
 if TYPE_CHECKING:
@@ -46,8 +46,12 @@ def next_step(request: ModelRequest, *, details: bool = False) -> Step:
     if wanted is not None:
         return Step(text=summarise(wanted))
     conversation = read_conversation(request.messages)
+    tools = set() if request.tool_choice == "none" else {tool.name for tool in request.tools}
     if conversation.look is not None:
-        measured = measured_lines(conversation.readings)
+        given = signal_arguments(conversation.look.look) if conversation.signals is None else None
+        if given is not None and SIGNALS_TOOL in tools and not conversation.details:
+            return Step(calls=(_call(SIGNALS_TOOL, given, request.messages),))
+        measured = measured_lines(conversation)
         return Step(text=answer_text(conversation.look, details=details or conversation.details, measured=measured))
     if conversation.failure:
         raise ClusterUnreachable(plain(conversation.failure, 400))
@@ -56,7 +60,7 @@ def next_step(request: ModelRequest, *, details: bool = False) -> Step:
     if request.tool_choice == "none":
         return Step()
     calls = [_call(FIRST_LOOK_TOOL, conversation.arguments(), request.messages)]
-    if any(tool.name == ALERT_TOOL for tool in request.tools):
+    if ALERT_TOOL in tools:
         calls += [_call(ALERT_TOOL, given, request.messages) for given in alert_arguments(conversation)]
     return Step(calls=tuple(calls))
 
@@ -65,5 +69,5 @@ def _call(tool: str, given: Mapping[str, object], messages: Sequence[Message]) -
     """Return a call whose id is unique in the conversation."""
     arguments = json.dumps(given, ensure_ascii=False)
     digest = hashlib.sha256(f"{len(messages)} {arguments}".encode("utf-8", "replace")).hexdigest()[:10]
-    kind = "first-look" if tool == FIRST_LOOK_TOOL else "alert"
-    return ToolCall(id=ToolCallId(f"{kind}-{len(messages)}-{digest}"), name=tool, arguments=arguments)
+    kinds = {FIRST_LOOK_TOOL: "first-look", ALERT_TOOL: "alert", SIGNALS_TOOL: "signals"}
+    return ToolCall(id=ToolCallId(f"{kinds[tool]}-{len(messages)}-{digest}"), name=tool, arguments=arguments)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FIRST_LOOK_TOOL: Final = "kubernetes_first_look"
 ALERT_TOOL: Final = "read_alert"
 """The tool that reads the condition of an alert from metrics."""
+SIGNALS_TOOL: Final = "workload_signals"
+"""The tool that reads the usual metrics of a workload."""
 _LIST_LENGTHS: Final = (12, 8, 5, 3, 2, 1, 0)
 _WIDE: Final = 1_000_000
 """A line width that no value reaches, so that every value is on one line."""

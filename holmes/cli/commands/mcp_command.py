@@ -53,7 +53,7 @@ async def _serve(settings: Settings, cluster: ClusterChoice, interrupts: Interru
     with interrupts:
         async with chosen_cluster(settings, cluster) as chosen:
             try:
-                async with open_investigator(chosen, redactor=make_redactor(chosen), users="llm") as investigator:
+                async with open_investigator(chosen, redactor=make_redactor(chosen), asks_llm=True) as investigator:
                     for warning in investigator.warnings:
                         write_line(sys.stderr, f"holmes: warning: {one_line(warning, limit=1_000)}")
                     served = ServedTools(investigator.single_calls(), asker_of(investigator))

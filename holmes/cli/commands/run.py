@@ -19,7 +19,7 @@ from holmes.app.redaction import make_redactor, text_mask
 from holmes.app.requests import AskRequest
 from holmes.app.telemetry import open_tracer
 from holmes.app.toolsets import toolset_report
-from holmes.cli.commands.inputs import InvestigateJob, Question, firing_alerts
+from holmes.cli.commands.inputs import Question, firing_alerts
 from holmes.cli.commands.interactive import COMMANDS, InteractiveLoop
 from holmes.cli.commands.interrupts import Interrupted
 from holmes.cli.commands.list_commands import report_lines
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holmes.app.investigator import Investigator
-    from holmes.cli.commands.inputs import AskJob, Job
+    from holmes.cli.commands.inputs import AskJob, InvestigateJob, Job
     from holmes.cli.commands.interrupts import Interrupts
     from holmes.investigations.records.values import NewInvestigation
     from holmes.redaction.redactor import Redactor
@@ -74,14 +74,7 @@ class Desk:
                 settings = replace(settings, model=settings.model.model_copy(update={"model": model}))
             approver = TerminalApprover(self.renderer) if is_terminal(sys.stdin) and is_terminal(sys.stderr) else None
             refresh = self._job.output.refresh_toolsets and not self._opened
-            reads_alerts = isinstance(self._job, InvestigateJob)
-            opening = open_investigator(
-                settings,
-                redactor=self._redactor,
-                approver=approver,
-                refresh_toolsets=refresh,
-                users="rules-with-alerts" if reads_alerts and not settings.asks_llm(None) else None,
-            )
+            opening = open_investigator(settings, redactor=self._redactor, approver=approver, refresh_toolsets=refresh)
             try:
                 investigator = await self._stack.enter_async_context(opening)
             except HolmesError as error:

@@ -83,7 +83,7 @@ class ActiveAlert:
 
 def selector(labels: Iterable[tuple[str, str]]) -> str:
     """Return labels as a selector of PromQL writes them, for example `{job="api", pod="a"}`."""
-    return "{" + ", ".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
+    return "{" + ", ".join(f'{name}="{escaped(value)}"' for name, value in labels) + "}"
 
 
 def labels_of(written: str) -> dict[str, str]:
@@ -95,5 +95,5 @@ def _unescaped(found: re.Match[str]) -> str:
     return "\n" if found[1] == "n" else found[1]
 
 
-def _escaped(value: str) -> str:
+def escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holmes.values.first_look import ALERT_TOOL
+from holmes.values.first_look import ALERT_TOOL, SIGNALS_TOOL
 from holmes.values.tools import Parameter, ParameterSchema, Tool
 
 
@@ -69,4 +69,16 @@ ALERT: Final = Tool(
         _text("since", "When it began: an age such as 1h, or an RFC 3339 time"),
     ),
 )
-TOOLS: Final = (FIND, LABELS, INSTANT, RANGE, ALERT_RULES, ALERT, TARGETS)
+SIGNALS: Final = Tool(
+    name=SIGNALS_TOOL,
+    description=(
+        "Read the usual signals of pods, and show those that stand out: CPU throttling; memory, volumes, connections "
+        "near their limits; restarts; failed and slow requests; and since when."
+    ),
+    parameters=(
+        _text("namespace", "Namespace of the pods", required=True),
+        _text("pods", "Names of pods, or the beginning of their names, separated by commas. Default: all pods"),
+        _text("since", "Start: an age such as 1h, or an RFC 3339 time. Default: 3h"),
+    ),
+)
+TOOLS: Final = (FIND, LABELS, INSTANT, RANGE, SIGNALS, ALERT_RULES, ALERT, TARGETS)

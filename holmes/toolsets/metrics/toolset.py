@@ -20,6 +20,7 @@ from holmes.toolsets.metrics.tools import (
     INSTANT,
     LABELS,
     RANGE,
+    SIGNALS,
     TARGETS,
     TOOLS,
 )
@@ -83,6 +84,7 @@ class MetricsToolset:
             RANGE.name: f"Query metrics of the last {text_argument(given, 'since') or '1h'}: "
             f"{text_argument(given, 'query')}",
             ALERT_RULES.name: "Read alert rules",
+            SIGNALS.name: f"Read signals of {text_argument(given, 'pods') or text_argument(given, 'namespace')}",
             ALERT.name: f"Read alert {text_argument(given, 'name')}",
             TARGETS.name: "Read scrape targets",
         }
@@ -100,6 +102,7 @@ class MetricsToolset:
             INSTANT.name: _instant,
             RANGE.name: _range,
             ALERT_RULES.name: _rules,
+            SIGNALS.name: _signals,
             ALERT.name: _alert,
             TARGETS.name: _targets,
         }
@@ -238,6 +241,19 @@ async def _rules(source: MetricsSource, arguments: JsonObject) -> str:
         key=lambda each: (order.get(each.state, 2), not each.error, each.name),
     )
     return rules_text(found) if found else ""
+
+
+async def _signals(source: MetricsSource, arguments: JsonObject) -> str:
+    from holmes.observability.metrics.signal_reading import Span, read_signals
+    from holmes.observability.metrics.signals import SignalSubject
+    from holmes.toolsets.metrics.ranges import time_range
+    from holmes.toolsets.metrics.signal_texts import signals_text
+
+    asked = time_range(since=text_argument(arguments, "since") or "3h", until="", step="", now=time.time())
+    names = tuple(filter(None, (each.strip() for each in text_argument(arguments, "pods").split(","))))
+    subject = SignalSubject(namespace=text_argument(arguments, "namespace"), pods=names)
+    span = Span(start=asked.start, end=asked.end, step_seconds=asked.step_seconds)
+    return signals_text(await read_signals(source, subject, span), subject, span)
 
 
 async def _alert(source: MetricsSource, arguments: JsonObject) -> str:

@@ -1,0 +1,50 @@
+"""Writes the signals of a workload for models and `builtin/triage`: those that stand out, and the names of the others.
+
+Each line begins with the word for its standing, and `elsewhere` marks a signal that the named pods need not have.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.toolsets.metrics.texts import clock, labels_text, number
+
+if TYPE_CHECKING:
+    from holmes.observability.metrics.signal_reading import Outstanding, SignalReadings, Span
+    from holmes.observability.metrics.signals import SignalSubject
+
+_MOST: Final = 12
+
+
+def signals_text(readings: SignalReadings, subject: SignalSubject, span: Span) -> str:
+    """Describe the signals that stand out, the most serious first, then the names of all signals that were read."""
+    own = [each for each in readings.outstanding if not subject.pods or each.signal.is_of_pods]
+    others = [each for each in readings.outstanding if each not in own]
+    lines = [f"- {each.standing}: {_described(each)}" for each in own]
+    lines += [f"- elsewhere in the namespace: {_described(each)}" for each in others]
+    place = f"{', '.join(subject.pods) or 'all pods'} in namespace {subject.namespace}"
+    counted = f"{len(own)} of its series stand out" if own else "no series stands out"
+    shown = f", showing {_MOST}" if len(lines) > _MOST else ""
+    head = f"{place} from {clock(span.start)} to {clock(span.end)}: {counted}{shown}"
+    read = ", ".join(dict.fromkeys(readings.read)) or "nothing, because no known metric exists for these pods"
+    return "\n".join([head, *lines[:_MOST], f"read: {read}", *(f"not read: {each}" for each in readings.failures[:3])])
+
+
+def _described(each: Outstanding) -> str:
+    parts = [f"{each.signal.name} of {labels_text(each.labels)} {_told(each)}"]
+    if each.seconds_left is not None:
+        parts.append(f"100 % in {each.seconds_left / 60:,.0f} minutes at this rate")
+    return "; ".join([*parts, *([each.signal.meaning] if each.signal.meaning else [])])
+
+
+def _told(each: Outstanding) -> str:
+    trend, is_share = each.trend, each.signal.kind == "share"
+
+    def value(measured: float) -> str:
+        return f"{measured * 100:.0f} %" if is_share else number(measured)
+
+    if each.standing == "changed":
+        change = next(change for change in trend.changes if change.time == each.since)
+        return f"{value(change.before)} → {value(change.after)} at {clock(each.since)}"
+    peak = "" if each.standing == "rising" else f", up to {value(trend.maximum)}, since {clock(each.since)}"
+    return f"{value(trend.last)}{peak}"

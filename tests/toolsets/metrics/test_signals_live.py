@@ -1,0 +1,179 @@
+"""`workload_signals` against real servers, with metrics as common exporters name them."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from holmes.tokens import TokenCounter
+from tests.toolsets.metrics.calling import call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.services.fixtures import RunMonitor
+    from tests.services.monitoring import Monitor
+
+pytestmark = pytest.mark.slow
+
+STEP: Final = 30
+HOURS: Final = 4
+CHANGE: Final = 3_600
+"""Faults began an hour before the end."""
+
+
+class History:
+    """Samples of the past in the format of OpenMetrics."""
+
+    def __init__(self) -> None:
+        self._end = int(time.time()) // STEP * STEP
+        self._times = range(self._end - HOURS * 3_600, self._end + STEP, STEP)
+        self._random = random.Random(5)  # noqa: S311
+        self._families: dict[str, list[str]] = {}
+
+    def gauge(self, name: str, labels: str, value: Callable[[float], float]) -> None:
+        """Add a gauge. `value` gets the seconds until the end, and is disturbed by 3 %."""
+        self._add(
+            "gauge",
+            name,
+            [
+                f"{name}{{{labels}}} {value(self._end - each) * self._random.uniform(0.97, 1.03)} {each}"
+                for each in self._times
+            ],
+        )
+
+    def counter(self, name: str, labels: str, rate: Callable[[float], float]) -> None:
+        total, lines = 0.0, []
+        for each in self._times:
+            total += STEP * rate(self._end - each) * self._random.uniform(0.9, 1.1)
+            lines.append(f"{name}{{{labels}}} {total} {each}")
+        self._add("counter", name, lines)
+
+    def _add(self, kind: str, name: str, lines: list[str]) -> None:
+        family = self._families.setdefault(name, [f"# TYPE {name.removesuffix('_total')} {kind}"])
+        family.extend(lines)
+
+    def text(self) -> str:
+        return "".join(f"{line}\n" for family in self._families.values() for line in family)
+
+
+def _pod(
+    history: History,
+    pod: str,
+    *,
+    throttled: float = 0,
+    memory: float = 0.4,
+    errors: float = 0,
+    seconds: float = 0.02,
+    grows: bool = False,
+) -> None:
+    place = f'namespace="shop",pod="{pod}",container="app"'
+
+    def after(value: float, before: float) -> Callable[[float], float]:
+        return lambda left: value if left < CHANGE else before
+
+    history.counter("container_cpu_cfs_periods_total", place, lambda _: 10)
+    history.counter("container_cpu_cfs_throttled_periods_total", place, after(10 * throttled, 0.05))
+    history.counter("container_cpu_usage_seconds_total", place, lambda _: 0.3)
+    limit = 512e6
+    leak = lambda left: limit * (memory + 0.45 * (1 - left / (HOURS * 3_600)))  # noqa: E731
+    history.gauge("container_memory_working_set_bytes", place, leak if grows else lambda _: limit * memory)
+    for resource, most in (("memory", limit), ("cpu", 1)):
+        labels = f'namespace="shop",pod="{pod}",container="app",resource="{resource}"'
+        history.gauge("kube_pod_container_resource_limits", labels, lambda _, most=most: most)  # type: ignore[misc]
+    requests = f'namespace="shop",pod="{pod}"'
+    history.counter("http_request_duration_seconds_count", f'{requests},code="200"', lambda _: 20)
+    history.counter("http_request_duration_seconds_count", f'{requests},code="503"', after(20 * errors, 0.001))
+    history.counter("http_request_duration_seconds_sum", f'{requests},code="200"', after(20 * seconds, 0.4))
+
+
+def _samples() -> str:
+    history = History()
+    _pod(history, "throttled-1", throttled=0.6)
+    _pod(history, "leak-1", grows=True, memory=0.3)
+    _pod(history, "failing-1", errors=0.3)
+    _pod(history, "slow-1", seconds=0.4)
+    for number in range(3):
+        _pod(history, f"healthy-{number}")
+    for name, used in (("data", 0.95), ("logs", 0.5)):
+        volume = f'namespace="shop",persistentvolumeclaim="{name}"'
+        history.gauge("kubelet_volume_stats_used_bytes", volume, lambda _, used=used: used * 1e9)  # type: ignore[misc]
+        history.gauge("kubelet_volume_stats_capacity_bytes", volume, lambda _: 1e9)
+    history.gauge(
+        "pg_stat_activity_count",
+        'namespace="shop",pod="pg-0",instance="pg:9187"',
+        lambda left: 98 if left < CHANGE else 20,
+    )
+    history.gauge("pg_settings_max_connections", 'namespace="shop",pod="pg-0",instance="pg:9187"', lambda _: 100)
+    return history.text()
+
+
+@pytest.fixture(scope="module", params=["Prometheus", "VictoriaMetrics"])
+def server(request: pytest.FixtureRequest, prometheus: RunMonitor, victoria_metrics: RunMonitor) -> Iterator[Monitor]:
+    run = prometheus({}, history=_samples()) if request.param == "Prometheus" else victoria_metrics(history=_samples())
+    with run as monitor:
+        yield monitor
+
+
+@pytest.fixture
+def read(server: Monitor) -> Callable[..., list[str]]:
+    def reading(**arguments: str) -> list[str]:
+        text = call("workload_signals", {"prometheus_url": server.url}, namespace="shop", **arguments).data
+        assert TokenCounter().count_text(text) <= 800
+        return text.splitlines()
+
+    return reading
+
+
+@pytest.mark.parametrize(
+    ("pods", "line"),
+    [
+        (
+            "throttled",
+            r"- now: CPU throttling of {container=\"app\", pod=\"throttled-1\"} 6\d %, up to \d\d %, since .*Z; the ",
+        ),
+        (
+            "leak-1",
+            r"- rising: memory of its limit of .* 7\d %; 100 % in 1\d\d minutes at this rate; at its limit, the ",
+        ),
+        (
+            "failing",
+            r"- now: failed requests of {pod=\"failing-1\"} 2\d %, up to 2\d %, since .*Z; these requests are ",
+        ),
+        ("slow", r"- changed: mean seconds of a request of {pod=\"slow-1\"} 0\.0\d+ → 0\.\d+ at .*Z$"),
+    ],
+)
+def test_what_stands_out_of_a_pod(read: Callable[..., list[str]], pods: str, line: str) -> None:
+    head, first, *others = read(pods=pods)
+    assert head.startswith(f"{pods} in namespace shop from 20")
+    assert head.endswith(": 1 of its series stand out")
+    assert re.match(line, first)
+    assert all(each.startswith(("- elsewhere in the namespace: ", "read: ")) for each in others)
+
+
+def test_healthy_pods_stand_out_in_nothing(read: Callable[..., list[str]]) -> None:
+    head, *others = read(pods="healthy")
+    assert head.endswith(": no series stands out")
+    assert [each.split(" of ")[0] for each in others[:-1]] == [
+        "- elsewhere in the namespace: usage",
+        "- elsewhere in the namespace: connections",
+    ]
+    assert others[-1].startswith("read: CPU throttling, memory of its limit, CPU of its limit, ")
+
+
+def test_a_namespace_with_its_volumes_and_its_database(read: Callable[..., list[str]]) -> None:
+    lines = read()
+    assert lines[0].startswith("all pods in namespace shop from 20")
+    assert lines[0].endswith(": 6 of its series stand out")
+    assert [line.split(":")[0] for line in lines[1:7]] == ["- now"] * 4 + ["- rising", "- changed"]
+    (volume,) = [line for line in lines if "volume" in line and line.startswith("- ")]
+    assert volume.startswith('- now: usage of the volume of {persistentvolumeclaim="data"} 9')
+
+
+def test_pods_without_metrics(server: Monitor) -> None:
+    text = call("workload_signals", {"prometheus_url": server.url}, namespace="empty").data
+    assert text.splitlines()[-1] == "read: nothing, because no known metric exists for these pods"
