@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from holmes.app.requests import AskRequest
 from holmes.values.events import AnswerFinished, RunFailed, ToolCallStarted
+from holmes.values.first_look import ASK_TOOL
 from holmes.values.messages import Image, ToolCall, ToolCallId, joined_text
 from holmes.values.tools import Parameter, ParameterSchema, Tool
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
 
 ASK: Final = Tool(
-    name="ask_holmes",
+    name=ASK_TOOL,
     description=(
         "Investigate a question about the Kubernetes cluster, e.g. why a workload fails. Holmes reads objects, events, "
         "logs and metrics, and answers with the root cause and its evidence, or says what it could not find out. Takes "

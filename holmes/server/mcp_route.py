@@ -1,6 +1,7 @@
 """Serves `/mcp`: the MCP server over streamable HTTP, for clients with the server's key.
 
-The SDK is imported on the first request. Requests share no session, so that any replica can answer them.
+The SDK is imported on the first request. Requests share no session, so that any replica can answer them, except for
+stored results: those belong to the process that returned their ids.
 """
 
 from __future__ import annotations

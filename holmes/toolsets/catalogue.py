@@ -53,6 +53,7 @@ UPSTREAM_TOOLSETS = frozenset(
         "rabbitmq/core", "robusta", "runbook", "servicenow", "servicenow/tables", "slab", "slack", "splunk"
     }
 )  # fmt: skip
+_ADDRESSES = frozenset({"url", "prometheus_url", "instances"})
 _CONFIG_ONLY_TYPES = ("http", "database", "mongodb")
 
 
@@ -293,6 +294,11 @@ def _status_of(entry: WrittenToolset, state: str, reason: str) -> ToolsetStatus:
     )
 
 
+def _with_defaults(own: Mapping[str, JsonValue], defaults: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the configuration with defaults. Those of one address, such as a password, are not used for another."""
+    return dict(own) if own.keys() & _ADDRESSES else {**defaults, **own}
+
+
 def _python_toolsets(
     written: WrittenCatalogue, variables: Mapping[str, str], default_configs: Mapping[str, Mapping[str, JsonValue]]
 ) -> tuple[tuple[PythonToolset, ...], tuple[ToolsetStatus, ...]]:
@@ -314,7 +320,7 @@ def _python_toolsets(
             except ConfigError as error:
                 statuses.append(replace(status, state="failed", reason=str(error)))
                 continue
-            config = {**made.config, **(keys.config or {})}
+            config = _with_defaults(keys.config or {}, made.config)
             enabled = (enabled or bool(config)) if keys.enabled is None else keys.enabled
             made = replace(
                 made,

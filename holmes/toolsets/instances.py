@@ -129,14 +129,31 @@ class Instances:
     def __init__(self, instances: Sequence[SourceAccess]) -> None:
         self._instances = {each.name: each for each in instances}
 
-    def offered(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-        """Return the tools, with a parameter for the instance if there is a choice."""
+    def offered(self, tools: Sequence[Tool], *, searching: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
+        """Return the tools, with a parameter for the instance if there is a choice.
+
+        Tools in `searching` search all instances without it.
+        """
         if len(self._instances) < 2:
             return tuple(tools)
         names = tuple(self._instances)
         schema = ParameterSchema(types=("string",), enum=names, description="Source to query")
-        choice = Parameter(name="instance", schema=schema)
-        return tuple(replace(tool, parameters=(*tool.parameters, choice)) for tool in tools)
+        return tuple(
+            replace(
+                tool,
+                parameters=(
+                    *tool.parameters,
+                    Parameter(name="instance", schema=schema, required=tool.name not in searching),
+                ),
+            )
+            for tool in tools
+        )
+
+    def searched(self, arguments: JsonObject) -> tuple[SourceAccess, ...]:
+        """Return the instance of a call, or all of them if the call names none."""
+        if not text_argument(arguments, "instance"):
+            return tuple(self._instances.values())
+        return (self.chosen(arguments),)
 
     def chosen(self, arguments: JsonObject) -> SourceAccess:
         """Return the instance of a call. Raises `ToolError` if its name is unknown."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from holmes.toolsets.check_cache import SuccessCache, check_key
 from holmes.toolsets.registry import ToolsetStatus
 from holmes.values.errors import HolmesError, ToolError, masked
+from holmes.values.first_look import OWN_TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -217,7 +218,7 @@ def _with_unique_names(checked: tuple[_Checked, ...], reserved: Mapping[str, str
     ready = [each.ready.toolset for each in checked if each.ready is not None]
     served = [toolset for toolset in ready if isinstance(toolset, McpToolset)]
     taken = {tool.name for toolset in ready if not isinstance(toolset, McpToolset) for tool in toolset.tools}
-    renamed = {each.name: _served(each) for each in with_unique_names(served, taken | set(reserved))}
+    renamed = {each.name: _served(each) for each in with_unique_names(served, taken | set(reserved) | OWN_TOOLS)}
     return tuple(replace(each, ready=renamed.get(each.status.name, each.ready)) for each in checked)
 
 

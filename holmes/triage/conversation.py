@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.tools_utils.pointers import Pointer
 from holmes.kubernetes.kinds import KINDS
-from holmes.triage.metric_readings import weighed
+from holmes.triage.metric_readings import SeenReading, is_about, weighed
 from holmes.triage.pasted_texts import asked_text
 from holmes.values.expressions import expression
 from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL, SIGNALS_TOOL, look_from_yaml
@@ -20,10 +20,10 @@ from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage,
 from holmes.values.tools import label_of, output_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from holmes.values.first_look import FirstLook
-    from holmes.values.messages import Message, ToolCallId
+    from holmes.values.messages import Message, ToolCall, ToolCallId
 
 _DEFAULT_NAMESPACE: Final = expression(r"^Default namespace: ([a-z0-9][a-z0-9-]{0,62})\.", re.MULTILINE)
 _ALERT: Final = expression(r"^alert \d+ of \d+\n((?:  .*\n?)+)", re.MULTILINE)
@@ -58,15 +58,6 @@ class SeenLook:
     look: FirstLook
     text: str
     result_id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenReading:
-    """What a tool read from metrics, or its error in `text` if it `failed`."""
-
-    text: str
-    result_id: str = ""
-    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +111,7 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
     looks = list(_looks(messages[:start])) if start > 0 else []
     own = list(_outcomes(messages[start + 1 :]))
     look = next((each for each in reversed(own) if isinstance(each, SeenLook)), None)
-    signals = next(_readings(messages[start + 1 :], SIGNALS_TOOL), None)
+    signals = _signals(messages[start + 1 :], look.look) if look is not None else None
     subject = next((look.look.subject for look in reversed(looks) if look.look.subject), ())
     subject = subject or (_mentioned(messages[:start]) if start > 0 else ())
     return Conversation(
@@ -194,6 +185,13 @@ def _began(alert: str) -> str:
     return found[1] if found else ""
 
 
+def _signals(messages: Sequence[Message], look: FirstLook) -> SeenReading | None:
+    """Return the metrics of the workload that the look is about. A model may have read those of another one."""
+    about = _calls(messages, SIGNALS_TOOL, lambda call: is_about(call.arguments, look))
+    own = [each for each in messages if not isinstance(each, ToolMessage) or each.call_id in about]
+    return next(_readings(own, SIGNALS_TOOL), None)
+
+
 def _readings(messages: Sequence[Message], tool: str) -> Iterator[SeenReading]:
     """Yield the metrics that a tool call or a note before the first reply has read."""
     calls = _calls(messages, tool)
@@ -210,13 +208,15 @@ def _readings(messages: Sequence[Message], tool: str) -> Iterator[SeenReading]:
                 yield SeenReading(text=noted["text"], result_id=label[1] if label else "", failed=failed)
 
 
-def _calls(messages: Sequence[Message], tool: str) -> set[ToolCallId]:
+def _calls(
+    messages: Sequence[Message], tool: str, wanted: Callable[[ToolCall], bool] = lambda _: True
+) -> set[ToolCallId]:
     return {
         call.id
         for message in messages
         if isinstance(message, AssistantMessage)
         for call in message.tool_calls
-        if call.name == tool
+        if call.name == tool and wanted(call)
     }
 
 

@@ -6,7 +6,8 @@ metrics stand out, is not called healthy.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.observability.metrics.series import selector
@@ -15,9 +16,8 @@ from holmes.values.expressions import expression
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from holmes.triage.conversation import Conversation, SeenReading
     from holmes.values.first_look import FirstLook
 
 _MOST_ALERTS: Final = 2
@@ -26,17 +26,30 @@ _NOTES: Final = frozenset({"alertname", "summary", "description", "message"})
 _VALUE_CHARACTERS: Final = 300
 _CONTRIBUTIONS: Final = "contributions: "
 _NO_RULE: Final = "has no alerting rule"
+_NO_METRICS: Final = "has none of the known metrics"
 _NOW: Final = "- now: "
-_OWN: Final = (_NOW, "- rising: ", "- changed: ", "- before: ")
+_OWN: Final = (_NOW, "- rising: ", "- happened: ", "- before: ", "- changed: ")
 _SUBJECT: Final = expression(r"(?P<kind>[A-Z]\w+) (?P<namespace>[a-z0-9-]+)/(?P<name>[a-z0-9][a-z0-9.-]*)")
 _WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod"})
 _VERDICTS: Final = frozenset({"healthy", "inconclusive", "cause_found"})
 
 
-def alert_arguments(conversation: Conversation) -> tuple[dict[str, str], ...]:
-    """Return the arguments of the tool for each alert of the question. Repeated names are read once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenReading:
+    """The result of a tool that read metrics, or its error if it `failed`. `result_id` is the id for citations."""
+
+    text: str
+    result_id: str = ""
+    failed: bool = False
+
+
+def alert_arguments(alerts: Sequence[Mapping[str, str]], firing: Sequence[str]) -> tuple[dict[str, str], ...]:
+    """Return the arguments of the tool for each alert. Repeated names are read once.
+
+    `alerts` contains the labels of each alert, and `firing` when it began, or an empty string.
+    """
     found: dict[str, dict[str, str]] = {}
-    for labels, began in zip(conversation.alerts, conversation.firing, strict=False):
+    for labels, began in zip(alerts, firing, strict=False):
         name = labels.get("alertname", "")
         if name and name not in found:
             given = {"name": name, "labels": selector(_own(labels)), "since": began}
@@ -51,8 +64,16 @@ def signal_arguments(look: FirstLook) -> dict[str, str] | None:
     found = _SUBJECT.match(look.subject[0])
     if found is None or found["kind"] not in _WORKLOADS:
         return None
-    pods = found["name"] if found["kind"] == "Pod" else f"{found['name']}-"
-    return {"namespace": found["namespace"], "pods": pods}
+    return {"namespace": found["namespace"], "pods": f"{found['kind'].lower()}/{found['name']}"}
+
+
+def is_about(arguments: str, look: FirstLook) -> bool:
+    """Return whether a call of the tool, with these JSON arguments, was about the workload of the look."""
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        return False
+    return bool(given == signal_arguments(look))
 
 
 def weighed(look: FirstLook, signals: SeenReading | None) -> FirstLook:
@@ -64,10 +85,10 @@ def weighed(look: FirstLook, signals: SeenReading | None) -> FirstLook:
     return replace(look, verdict="inconclusive", summary=summary)
 
 
-def measured_lines(conversation: Conversation) -> list[str]:
-    """Return lines of an answer about the metrics of its alerts and its subject, with citations."""
-    lines = [line for reading in conversation.readings for line in _of_alert(reading)]
-    return [*lines, *(_of_signals(conversation.signals) if conversation.signals is not None else ())]
+def measured_lines(readings: Sequence[SeenReading], signals: SeenReading | None) -> list[str]:
+    """Return lines of an answer about the conditions of its alerts and the signals of its subject, with citations."""
+    lines = [line for reading in readings for line in _of_alert(reading)]
+    return [*lines, *(_of_signals(signals) if signals is not None else ())]
 
 
 def _of_alert(reading: SeenReading) -> Iterator[str]:
@@ -76,7 +97,7 @@ def _of_alert(reading: SeenReading) -> Iterator[str]:
         if _NO_RULE not in reading.text:
             yield _failure("the metrics of the alert", reading)
         return
-    lines = reading.text.splitlines()
+    lines = reading.text.split("\n")
     value = plain(lines[0].partition("; measured: ")[0], _VALUE_CHARACTERS)
     since = f"; {plain(lines[1], _VALUE_CHARACTERS)}" if len(lines) > 1 else ""
     yield f"- {value}{since}{_cited(reading, '1-2')}"
@@ -88,9 +109,10 @@ def _of_alert(reading: SeenReading) -> Iterator[str]:
 
 def _of_signals(reading: SeenReading) -> Iterator[str]:
     if reading.failed:
-        yield _failure("metrics", reading)
+        if _NO_METRICS not in reading.text:
+            yield _failure("metrics", reading)
         return
-    numbered = [pair for pair in enumerate(reading.text.splitlines(), 1) if pair[1].startswith(_OWN)]
+    numbered = [pair for pair in enumerate(reading.text.split("\n"), 1) if pair[1].startswith(_OWN)]
     for number, line in numbered[:_MOST_SIGNALS]:
         yield f"- Metrics {plain(line[2:], _VALUE_CHARACTERS)}{_cited(reading, str(number))}"
 

@@ -79,7 +79,7 @@ class RulesReviewer:
             return ()
         if conversation.look or conversation.failure or conversation.details:
             return ()
-        given = alert_arguments(conversation)
+        given = alert_arguments(conversation.alerts, conversation.firing)
         alerts = (FactsCall(name=f"alert_{n}", tool=ALERT_TOOL, arguments={**each}) for n, each in enumerate(given, 1))
         return (_call(conversation), *alerts)
 
@@ -226,7 +226,7 @@ def _led(answer: CheckedAnswer) -> Review:
         head = "**Cause not found**: no result proves what the model says."
         verdict = Verdict(kind="inconclusive", by="rules", summary="No result proves what the model says.")
         return Review(text=f"{head}\n\n{words}", verdict=verdict)
-    measured = measured_lines(answer.conversation)
+    measured = measured_lines(answer.conversation.readings, answer.conversation.signals)
     origin = _ADDED if adds else _NOT_PROVED
     text = answer_text(seen, details=answer.conversation.details, origin=origin, measured=measured)
     return Review(text=f"{text}\n\n{words}", verdict=verdict_of_look(seen.look))
@@ -249,7 +249,7 @@ def _stopped(draft: Draft, conversation: Conversation) -> Review:
             seen,
             details=conversation.details,
             origin=origin,
-            measured=measured_lines(conversation),
+            measured=measured_lines(conversation.readings, conversation.signals),
         ),
         verdict=verdict_of_look(seen.look),
     )

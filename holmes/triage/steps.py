@@ -51,7 +51,7 @@ def next_step(request: ModelRequest, *, details: bool = False) -> Step:
         given = signal_arguments(conversation.look.look) if conversation.signals is None else None
         if given is not None and SIGNALS_TOOL in tools and not conversation.details:
             return Step(calls=(_call(SIGNALS_TOOL, given, request.messages),))
-        measured = measured_lines(conversation)
+        measured = measured_lines(conversation.readings, conversation.signals)
         return Step(text=answer_text(conversation.look, details=details or conversation.details, measured=measured))
     if conversation.failure:
         raise ClusterUnreachable(plain(conversation.failure, 400))
@@ -61,7 +61,10 @@ def next_step(request: ModelRequest, *, details: bool = False) -> Step:
         return Step()
     calls = [_call(FIRST_LOOK_TOOL, conversation.arguments(), request.messages)]
     if ALERT_TOOL in tools:
-        calls += [_call(ALERT_TOOL, given, request.messages) for given in alert_arguments(conversation)]
+        calls += [
+            _call(ALERT_TOOL, given, request.messages)
+            for given in alert_arguments(conversation.alerts, conversation.firing)
+        ]
     return Step(calls=tuple(calls))
 
 

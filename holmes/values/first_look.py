@@ -25,6 +25,10 @@ ALERT_TOOL: Final = "read_alert"
 """The tool that reads the condition of an alert from metrics."""
 SIGNALS_TOOL: Final = "workload_signals"
 """The tool that reads the usual metrics of a workload."""
+ASK_TOOL: Final = "ask_holmes"
+"""The tool of the MCP server that investigates a question."""
+OWN_TOOLS: Final = frozenset({FIRST_LOOK_TOOL, ALERT_TOOL, SIGNALS_TOOL, ASK_TOOL})
+"""The tools whose results are trusted by name, so that no other toolset may have them."""
 _LIST_LENGTHS: Final = (12, 8, 5, 3, 2, 1, 0)
 _WIDE: Final = 1_000_000
 """A line width that no value reaches, so that every value is on one line."""

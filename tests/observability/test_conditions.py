@@ -28,7 +28,7 @@ from holmes.observability.metrics.conditions import Condition, Parts, condition_
                 measured="100 * sum by (app)(rate(errors{}[5m])) / sum by (app)(rate(requests{}[5m]))",
                 comparison=">",
                 threshold=5,
-                parts=Parts(query="rate(errors{}[5m])", by=("app",), adds=True),
+                parts=Parts(query="rate(errors{}[5m])", adds=True),
             ),
         ),
         (
@@ -37,7 +37,7 @@ from holmes.observability.metrics.conditions import Condition, Parts, condition_
                 measured="max without (pod)(lag{})",
                 comparison=">",
                 threshold=1000,
-                parts=Parts(query="lag{}", by=(), adds=False),
+                parts=Parts(query="lag{}", adds=False),
             ),
         ),
         (
@@ -54,5 +54,35 @@ def test_what_a_rule_measures(query: str, condition: Condition) -> None:
     assert condition_of(query) == condition
 
 
-def test_text_that_is_not_promql_has_no_condition() -> None:
-    assert condition_of("rate(up[5m") is None
+@pytest.mark.parametrize(
+    "query",
+    [
+        "rate(up[5m",
+        "sum(increase(errors[5m])) > 5 or absent(errors)",
+        'rate(errors{code=~"5\\d\\d"}[5m]) > 1',
+        "up{job='it\"s'} == 0",
+        "WITH (a = 1) a",
+    ],
+)
+def test_what_cannot_be_taken_apart_is_measured_as_a_whole(query: str) -> None:
+    condition = condition_of(query)
+    assert (condition.comparison, condition.threshold, condition.parts, condition.is_absence) == ("", None, None, False)
+    assert condition.measured.replace("{}", "") == query
+
+
+@pytest.mark.parametrize(
+    ("query", "parts"),
+    [
+        ("1 - sum(ok) / sum(all) > 0.05", None),
+        ("100 - avg by (instance) (idle) * 100 > 80", None),
+        ("5 / sum(x) > 1", None),
+        ("100 * sum(x) > 1", Parts(query="x{}", adds=True)),
+        ("count(x > 5) > 1", Parts(query="x{} > 5", adds=False)),
+    ],
+)
+def test_what_counts_most_is_only_told_if_more_of_it_means_more(query: str, parts: Parts | None) -> None:
+    assert condition_of(query).parts == parts
+
+
+def test_a_range_below_absence_is_measured_at_one_time() -> None:
+    assert condition_of("absent_over_time(up[10m])") == Condition(measured="up{}", is_absence=True)

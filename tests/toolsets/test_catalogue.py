@@ -435,3 +435,19 @@ async def test_a_wrapped_result_keeps_its_type(tmp_path: Path) -> None:
     assert result == ToolResult(
         status="success", data="http://shop 7\n", invocation="echo http://shop 7", return_code=0
     )
+
+
+@pytest.mark.parametrize(
+    ("own", "used"),
+    [
+        ({"timeout_seconds": 5}, {"url": "http://a", "password": "secret", "timeout_seconds": 5}),
+        ({"url": "http://b"}, {"url": "http://b"}),
+        ({"instances": {"x": {}}}, {"instances": {"x": {}}}),
+    ],
+)
+def test_the_defaults_of_one_address_are_not_used_for_another(own: dict[str, object], used: dict[str, object]) -> None:
+    sources = CatalogueFiles(shipped=(), overrides={"test/clock": {"config": own}}, overrides_source="config.yaml")
+    defaults = {"test/clock": {"url": "http://a", "password": "secret"}}
+    catalogue = load_catalogue(read_catalogue(sources, entry_points=(_CLOCK,)), _ENVIRONMENT, defaults)
+    (python,) = catalogue.python
+    assert python.config == used

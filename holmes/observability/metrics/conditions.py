@@ -16,19 +16,21 @@ _ARITHMETIC: Final[dict[str, Callable[[float, float], float]]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
+    "%": operator.mod,
     "^": operator.pow,
 }
-_SETS: Final = ("and", "or", "unless")
+_NARROWING: Final = ("and", "unless")
 _ABSENT: Final = ("absent", "absent_over_time")
-_ADDING: Final = ("sum", "count", "avg", "max", "min")
+_GROUPING: Final = ("sum", "count", "avg", "max", "min")
+_NOT_REWRITTEN: Final = ("\\", "`", "'")
+"""The parser writes strings with these marks without their escapes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The series below an aggregation. `adds` is true for a sum or a count, of which each series has a share."""
+    """The series below an aggregation. `adds` is true for a sum, of which each series has a share."""
 
     query: str
-    by: tuple[str, ...]
     adds: bool
 
 
@@ -37,7 +39,8 @@ class Condition:
     """The condition of an alert: `measured` compared with `threshold` or, if that is None, with the query `limit`.
 
     Without `comparison`, the alert fires for each series of `measured`. With `is_absence`, it fires while `measured`
-    has no series. Conditions that are joined with `and`, `or` or `unless` are not part of it.
+    has no series. Conditions that are joined with `and` or `unless` are not part of it. One of several that are joined
+    with `or` is not chosen: then `measured` is the whole expression.
     """
 
     measured: str
@@ -48,26 +51,34 @@ class Condition:
     parts: Parts | None = None
 
 
-def condition_of(query: str) -> Condition | None:
-    """Read the expression of a rule, or return None if it is not PromQL."""
+def condition_of(query: str) -> Condition:
+    """Read the expression of a rule. One that the parser cannot read, or cannot write again, is measured as a whole."""
     import promql_parser
 
+    whole = Condition(measured=query)
+    if any(mark in query for mark in _NOT_REWRITTEN):
+        return whole
     try:
         tree = promql_parser.parse(query)
     except ValueError:
-        return None
-    return _condition(tree)
+        return whole
+    return whole if _is_choice(tree) else _condition(tree)
+
+
+def _is_choice(node: Any) -> bool:  # noqa: ANN401  the parser has no types
+    node = _inside(node)
+    return type(node).__name__ == "BinaryExpr" and str(node.op) == "or"
 
 
 def _condition(node: Any) -> Condition:  # noqa: ANN401  the parser has no types
     node = _inside(node)
     name = type(node).__name__
-    if name == "BinaryExpr" and str(node.op) in _SETS:
+    if name == "BinaryExpr" and str(node.op) in _NARROWING:
         return _condition(node.lhs)
     if name == "BinaryExpr" and str(node.op) in _MIRRORED:
         return _compared(node)
     if name == "Call" and node.func.name in _ABSENT and node.args:
-        return Condition(measured=str(node.args[0]), is_absence=True)
+        return Condition(measured=_vector(node.args[0]), is_absence=True)
     return Condition(measured=str(node), parts=_parts(node))
 
 
@@ -80,9 +91,14 @@ def _compared(node: Any) -> Condition:  # noqa: ANN401  the parser has no types
         )
     inner = _inside(node.lhs)
     if type(inner).__name__ == "Call" and inner.func.name in _ABSENT and inner.args:
-        return Condition(measured=str(inner.args[0]), is_absence=True)
+        return Condition(measured=_vector(inner.args[0]), is_absence=True)
     limit = "" if right is not None else str(node.rhs)
     return Condition(measured=str(inner), comparison=comparison, threshold=right, limit=limit, parts=_parts(node.lhs))
+
+
+def _vector(node: Any) -> str:  # noqa: ANN401  the parser has no types
+    """Return a selector without its range, which a query for one time may not have."""
+    return str(node.vector_selector if type(node).__name__ == "MatrixSelector" else node)
 
 
 def _number(node: Any) -> float | None:  # noqa: ANN401  the parser has no types
@@ -106,20 +122,19 @@ def _number(node: Any) -> float | None:  # noqa: ANN401  the parser has no types
 
 
 def _parts(node: Any) -> Parts | None:  # noqa: ANN401  the parser has no types
-    """Return what the first aggregation sums up: of a quotient, that of its numerator. Histograms have no parts."""
+    """Return what the first aggregation sums up: of a quotient, that of its numerator.
+
+    Histograms have no parts. In `1 - sum(…)`, what counts most is what is missing, so that there are none either.
+    """
     node = _inside(node)
     name = type(node).__name__
     if name == "BinaryExpr" and str(node.op) in _ARITHMETIC:
-        return _parts(node.lhs if _number(node.lhs) is None else node.rhs)
-    if name != "AggregateExpr" or str(node.op) not in _ADDING:
+        if _number(node.lhs) is None:
+            return None if str(node.op) in {"-", "%", "^"} else _parts(node.lhs)
+        return _parts(node.rhs) if str(node.op) in {"*", "+"} else None
+    if name != "AggregateExpr" or str(node.op) not in _GROUPING:
         return None
-    modifier = node.modifier
-    is_by = modifier is not None and str(modifier.type).lower().endswith("by")
-    return Parts(
-        query=str(node.expr),
-        by=tuple(modifier.labels) if is_by and modifier is not None else (),
-        adds=str(node.op) in {"sum", "count"},
-    )
+    return Parts(query=str(node.expr), adds=str(node.op) == "sum")
 
 
 def _inside(node: Any) -> Any:  # noqa: ANN401  the parser has no types

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_PAIR: Final = re.compile(r"""([A-Za-z_]\w*)"?\s*(?:=|:)\s*"((?:[^"\\]|\\.)*)\"""")
+_PLAIN: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_PAIR: Final = re.compile(
+    r"""(?:^|(?<=[{,\s]))(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<name>[A-Za-z_]\w*))\s*[=:]\s*"(?P<value>(?:[^"\\]|\\.)*)\""""
+)
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 """The labels of a series, sorted by name, without `__name__`."""
@@ -81,14 +85,26 @@ class ActiveAlert:
     value: str = ""
 
 
+def finite(series: Series) -> Series:
+    """Return the series without samples such as NaN, for example of 0 divided by 0."""
+    kept = [pair for pair in zip(series.times, series.values, strict=True) if math.isfinite(pair[1])]
+    return replace(series, times=tuple(time for time, _ in kept), values=tuple(value for _, value in kept))
+
+
 def selector(labels: Iterable[tuple[str, str]]) -> str:
     """Return labels as a selector of PromQL writes them, for example `{job="api", pod="a"}`."""
-    return "{" + ", ".join(f'{name}="{escaped(value)}"' for name, value in labels) + "}"
+    return "{" + ", ".join(f'{_name(name)}="{escaped(value)}"' for name, value in labels) + "}"
+
+
+def _name(name: str) -> str:
+    """Return the name of a label, quoted if PromQL requires it."""
+    return name if _PLAIN.fullmatch(name) else f'"{escaped(name)}"'
 
 
 def labels_of(written: str) -> dict[str, str]:
     """Read labels as `selector` writes them, with or without braces. Other text has none."""
-    return {name: re.sub(r"\\(.)", _unescaped, value) for name, value in _PAIR.findall(written)}
+    found = (match.group("quoted", "name", "value") for match in _PAIR.finditer(written))
+    return {quoted or name: re.sub(r"\\(.)", _unescaped, value) for quoted, name, value in found}
 
 
 def _unescaped(found: re.Match[str]) -> str:

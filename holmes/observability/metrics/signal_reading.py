@@ -1,4 +1,4 @@
-"""Reads the signals of a workload, and finds those that stand out: saturated, rising to their limit, or changed."""
+"""Reads the signals of a workload, and finds those that are saturated, rise to their limit, or changed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
-from holmes.observability.metrics.series import selector
+from holmes.observability.metrics.series import finite, selector
 from holmes.observability.metrics.signals import STATUS_LABELS, request_metrics, request_signals, signals_of
 from holmes.observability.metrics.trends import trend_of
 from holmes.values.errors import ToolError
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from holmes.observability.metrics.source import MetricsSource
     from holmes.observability.metrics.trends import Trend
 
-Standing: TypeAlias = Literal["now", "rising", "before", "changed"]
-"""Why a signal stands out: saturated or happening now or before, rising to its limit, or changed by a factor."""
+Standing: TypeAlias = Literal["now", "rising", "happened", "before", "changed"]
+"""How a signal differs from normal: saturated now or before, rising to its limit, an event, or changed by a factor."""
 STANDINGS: Final[tuple[Standing, ...]] = get_args(Standing)
 """The standings, the most serious first."""
 _LASTING_SAMPLES: Final = 3
@@ -31,7 +31,7 @@ _FACTOR: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Window:
     """The time of a reading, in seconds since 1970."""
 
     start: float
@@ -41,7 +41,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outstanding:
-    """A signal of one series that stands out. `since` is when it began, in seconds since 1970.
+    """A signal of one series that differs from normal. `since` is when it began, in seconds since 1970.
 
     `seconds_left` is the time until a rising share reaches its limit.
     """
@@ -63,7 +63,7 @@ class SignalReadings:
     failures: tuple[str, ...] = ()
 
 
-async def read_signals(source: MetricsSource, subject: SignalSubject, span: Span) -> SignalReadings:
+async def read_signals(source: MetricsSource, subject: SignalSubject, span: Window) -> SignalReadings:
     """Read all signals that the source has for `subject`. Raises `ToolError` if none can be read."""
     names = frozenset(await source.label_values("__name__", f"{{{subject.selector}}}"))
     others = frozenset(await source.label_values("__name__", selector((("namespace", subject.namespace),))))
@@ -88,28 +88,32 @@ async def _of_requests(source: MetricsSource, subject: SignalSubject, names: fro
     metric = next(iter(request_metrics(names)), "")
     if not metric:
         return iter(())
-    labels = await source.label_names(f"{metric}{{{subject.selector}}}")
+    try:
+        labels = await source.label_names(f"{metric}{{{subject.selector}}}")
+    except ToolError:
+        return iter(())
     return request_signals(metric, next((each for each in STATUS_LABELS if each in labels), ""))
 
 
-async def _read(source: MetricsSource, query: str, span: Span) -> tuple[Series, ...] | ToolError:
+async def _read(source: MetricsSource, query: str, span: Window) -> tuple[Series, ...] | ToolError:
     try:
         return (await source.range(query, start=span.start, end=span.end, step_seconds=span.step_seconds)).series
     except ToolError as error:
         return error
 
 
-def _judged(signal: Signal, series: Series, span: Span) -> Outstanding | None:
-    """Return why the series stands out, or None if it does not."""
-    trend = trend_of(series, span.step_seconds)
+def _judged(signal: Signal, series: Series, span: Window) -> Outstanding | None:
+    """Return how the series differs from normal, or None if it does not."""
+    series = finite(series)
+    trend = trend_of(series, span.step_seconds) if series.values else None
     if trend is None:
         return None
     found: tuple[Standing, float, float | None] | None
     match signal.kind:
         case "share":
-            found = _of_share(signal, series, trend)
+            found = _of_share(signal, series, trend, is_current=trend.last_time >= span.end - 1.5 * span.step_seconds)
         case "count":
-            found = _of_count(series)
+            found = _of_count(signal, series)
         case "level":
             found = _of_level(trend)
     if found is None:
@@ -120,23 +124,24 @@ def _judged(signal: Signal, series: Series, span: Span) -> Outstanding | None:
     )
 
 
-def _of_share(signal: Signal, series: Series, trend: Trend) -> tuple[Standing, float, float | None] | None:
+def _of_share(
+    signal: Signal, series: Series, trend: Trend, *, is_current: bool
+) -> tuple[Standing, float, float | None] | None:
+    """Judge a share. `is_current` is false if the series ended, for example with its pod."""
     runs = _runs_above(series, signal.high)
     if runs:
         start, end = runs[-1]
-        return ("now" if end == series.times[-1] else "before"), start, None
-    if trend.steady and trend.slope_per_hour > 0 and trend.last >= _LEAST_SHARE:
+        return ("now" if is_current and end == series.times[-1] else "before"), start, None
+    if is_current and trend.steady and trend.slope_per_hour > 0 and trend.last >= _LEAST_SHARE:
         left = (1.0 - trend.last) / trend.slope_per_hour * 3_600
         if left <= _LONGEST_FORECAST_SECONDS:
             return "rising", trend.first_time, left
     return None
 
 
-def _of_count(series: Series) -> tuple[Standing, float, float | None] | None:
-    happened = [time for time, value in zip(series.times, series.values, strict=True) if value > 0]
-    if not happened:
-        return None
-    return ("now" if happened[-1] == series.times[-1] else "before"), happened[0], None
+def _of_count(signal: Signal, series: Series) -> tuple[Standing, float, float | None] | None:
+    happened = [time for time, value in zip(series.times, series.values, strict=True) if value >= signal.high]
+    return ("happened", happened[0], None) if happened else None
 
 
 def _runs_above(series: Series, high: float) -> list[tuple[float, float]]:

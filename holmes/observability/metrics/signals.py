@@ -23,7 +23,7 @@ SignalKind: TypeAlias = Literal["share", "level", "count"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """One signal. A `share` of at least `high` is saturation. `meaning` says what the signal does to the workload.
+    """One signal. A value of at least `high` is not normal. `meaning` says what the signal does to the workload.
 
     In `query`, `$pods` and `$namespace` stand for the matchers of the subject.
     """
@@ -47,7 +47,11 @@ class Signal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalSubject:
-    """The pods whose signals are read: those whose names begin with one of `pods`, or all pods of the namespace."""
+    """The pods whose signals are read: those that `pods` names, or all pods of the namespace.
+
+    A name is that of a pod, the beginning of names if it ends in `-`, a workload such as `deployment/web`, or, without
+    a kind, a pod or any workload.
+    """
 
     namespace: str
     pods: tuple[str, ...] = ()
@@ -55,7 +59,7 @@ class SignalSubject:
     @property
     def selector(self) -> str:
         """The matchers of the pods, without braces."""
-        names = "|".join(f"{_literal(each)}.*" for each in self.pods)
+        names = "|".join(pattern for each in self.pods for pattern in _patterns(each))
         return f'{self._namespace},pod=~"{names}"' if names else f'{self._namespace},pod!=""'
 
     def query(self, signal: Signal) -> str:
@@ -87,7 +91,7 @@ SIGNALS: Final[Sequence[Signal]] = (
     ),
     Signal(
         name="CPU of its limit",
-        query=f'sum {_BY} (rate(container_cpu_usage_seconds_total{_CONTAINER}[5m])) / {_LIMITS}"cpu"}})',
+        query=f'max {_BY} (rate(container_cpu_usage_seconds_total{_CONTAINER}[5m])) / {_LIMITS}"cpu"}})',
         kind="share",
         high=0.95,
         meaning="at its limit, the container is throttled",
@@ -126,18 +130,20 @@ SIGNALS: Final[Sequence[Signal]] = (
     ),
     Signal(
         name="restarts in 10 minutes",
+        high=0.5,
         query=f"sum {_BY} (increase(kube_pod_container_status_restarts_total{{$pods}}[10m]))",
         kind="count",
         meaning="the container was restarted",
     ),
     Signal(
         name="dropped packets per second",
+        high=1.0,
         query="sum by (pod) (rate(container_network_receive_packets_dropped_total{$pods}[5m]))",
         kind="count",
         meaning="the network of the pod drops packets",
     ),
 )
-_REQUESTS: Final = expression(r"^(?:.*_)?requests?_(?:total|(?:duration_)?seconds_count)$")
+_REQUESTS: Final = expression(r"^(?:[a-zA-Z_:][\w:]*_)?requests?_(?:total|(?:duration_)?seconds_count)$")
 _DURATIONS: Final = expression(r"^(?:.*_)?requests?_(?:duration_)?seconds_count$")
 STATUS_LABELS: Final = ("code", "status", "status_code", "http_status", "http_response_status_code", "grpc_code")
 _FAILED: Final = "5..|INTERNAL|UNAVAILABLE|Internal|Unavailable|internal|unavailable|DEADLINE_EXCEEDED"
@@ -170,6 +176,31 @@ def request_signals(metric: str, status_label: str) -> Iterator[Signal]:
     if _DURATIONS.match(metric):
         spent = f"sum by (pod) (rate({metric.removesuffix('_count')}_sum{{$pods}}[5m]))"
         yield Signal(name="mean seconds of a request", query=f"{spent} / {total}", kind="level")
+
+
+_HASH: Final = "[bcdfghjklmnpqrstvwxz2456789]"
+_ENDINGS: Final = {
+    "deployment": f"-{_HASH}{{1,10}}-{_HASH}{{5}}",
+    "replicaset": f"-{_HASH}{{5}}",
+    "daemonset": f"-{_HASH}{{5}}",
+    "statefulset": "-[0-9]+",
+    "job": f"(-[0-9]+)?-{_HASH}{{5}}",
+    "cronjob": f"-[0-9]+(-[0-9]+)?-{_HASH}{{5}}",
+    "pod": "",
+}
+"""The text that each controller appends to its name for the names of its pods."""
+
+
+def _patterns(name: str) -> Iterator[str]:
+    """Yield regular expressions for the names of pods."""
+    kind, _, own = name.rpartition("/")
+    kind = kind.lower().removesuffix("s") if kind.lower() not in _ENDINGS else kind.lower()
+    if name.endswith("-"):
+        yield f"{_literal(name)}.*"
+    elif kind in _ENDINGS:
+        yield f"{_literal(own)}{_ENDINGS[kind]}"
+    else:
+        yield from (f"{_literal(own)}{ending}" for ending in _ENDINGS.values())
 
 
 def _literal(name: str) -> str:

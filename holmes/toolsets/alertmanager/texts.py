@@ -32,7 +32,7 @@ def alerts_text(alerts: Sequence[ListedAlert]) -> str:
         muted += f" inhibited by {each.inhibitors} other alerts" if each.inhibitors else ""
         receivers = f" → {', '.join(each.receivers)}" if each.receivers else ""
         labels = shortened(selector(each.labels), _LABEL_CHARACTERS)
-        lines.append(f"{each.name} since {each.since}{muted}{receivers} {labels}")
+        lines.append(_one_line(f"{each.name} since {each.since}{muted}{receivers} {labels}"))
         lines += [f"  {shortened(' '.join(each.summary.split()), _NOTE_CHARACTERS)}"] if each.summary else []
     return "\n".join(lines)
 
@@ -46,17 +46,21 @@ def silences_text(silences: Sequence[Silence]) -> str:
     for each in ordered:
         comment = shortened(" ".join(each.comment.split()), _NOTE_CHARACTERS)
         matchers = shortened(", ".join(each.matchers), _LABEL_CHARACTERS)
-        lines.append(f"{each.id} {each.state} until {each.ends}: {{{matchers}}} by {each.author}: {comment}")
+        lines.append(_one_line(f"{each.id} {each.state} until {each.ends}: {{{matchers}}} by {each.author}: {comment}"))
     return "\n".join(lines)
 
 
 def receivers_text(receivers: Sequence[str], alerts: Sequence[ListedAlert]) -> str:
     """List receivers with the number of the active alerts that they get."""
     counts = Counter(name for each in alerts if each.state == "active" for name in each.receivers)
-    lines = [_shown(len(receivers), len(receivers), "receiver")]
-    return "\n".join([*lines, *(f"{name}: {_shown(counts[name], counts[name], 'active alert')}" for name in receivers)])
+    rows = (_one_line(f"{name}: {_shown(counts[name], counts[name], 'active alert')}") for name in receivers)
+    return "\n".join([_shown(len(receivers), len(receivers), "receiver"), *rows])
 
 
 def _shown(shown: int, total: int, noun: str) -> str:
     counted = f"{total:,} {noun}{'' if total == 1 else 's'}"
     return counted if shown >= total else f"showing {shown} of {counted}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

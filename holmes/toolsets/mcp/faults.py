@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import IO, TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from holmes.observability.access import network_fault
 from holmes.toolsets.mcp.servers import ProcessEndpoint
@@ -37,8 +38,12 @@ class AuthorizationError(Exception):
 
 
 def fault(server: McpServer, why: str, advice: str) -> ToolError:
-    """Return the error of a server: its name and address, the reason and the next step, in one line."""
-    place = "" if isinstance(server.endpoint, ProcessEndpoint) else f" ({server.endpoint.url})"
+    """Return the error of a server: its name and host, the reason and the next step, in one line.
+
+    The path of a URL may be a secret.
+    """
+    endpoint = server.endpoint
+    place = "" if isinstance(endpoint, ProcessEndpoint) else f" ({_host(endpoint.url)})"
     return ToolError(f"MCP server {server.name!r}{place}: {excerpt(' '.join(why.split()), _CHARACTERS)}; {advice}")
 
 
@@ -66,6 +71,12 @@ class Trail:
         self.errors.seek(max(0, size - _LAST_WORDS_BYTES))
         lines = [line for line in self.errors.read().splitlines() if line.strip()]
         return lines[-1].strip() if lines else ""
+
+
+def _host(url: str) -> str:
+    """Return the scheme, host and port of a URL."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def fault_of(server: McpServer, error: BaseException, trail: Trail) -> ToolError:
@@ -115,7 +126,7 @@ def _status_fault(endpoint: HttpEndpoint, response: httpx2.Response) -> tuple[st
     if status in {401, 403}:
         return f"the credentials are rejected (HTTP {status})", "check headers or oauth"
     if response.has_redirect_location:
-        return f"{response.request.url} redirects to another address, which is not followed", "configure that address"
+        return "it redirects to another address, which is not followed", "configure that address"
     if 400 <= status < 500 and status != 429:
         why = f"HTTP {status}: MCP with mode {endpoint.mode} is not served at this address"
         return why, "check the URL, its path, and mode (sse or streamable-http)"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonScalar, JsonValue
 
 _DEEPEST: Final = 8
+_MOST_SCHEMAS: Final = 300
+"""Schemas that refer to themselves would otherwise grow with each level."""
 _MOST_CHARACTERS: Final = 400
 _TOLD: Final = {
     "default": "default",
@@ -43,6 +45,8 @@ def parameters_of(schema: Mapping[str, JsonValue]) -> tuple[Parameter, ...]:
 class _Reader:
     def __init__(self, root: Mapping[str, JsonValue]) -> None:
         self._root = root
+        self._read = 0
+        self._open: list[str] = []
 
     def properties(self, schema: Mapping[str, JsonValue], depth: int) -> tuple[Parameter, ...]:
         listed, required = schema.get("properties"), schema.get("required")
@@ -55,9 +59,21 @@ class _Reader:
         )
 
     def schema(self, written: JsonValue, depth: int) -> ParameterSchema:
-        if not isinstance(written, dict) or depth > _DEEPEST:
+        self._read += 1
+        if not isinstance(written, dict) or depth > _DEEPEST or self._read > _MOST_SCHEMAS:
             return ParameterSchema()
-        schema = self._resolved(written)
+        reference = written.get("$ref")
+        if not isinstance(reference, str):
+            return self._of(self._resolved(written), depth)
+        if reference in self._open:  # it refers to itself
+            return ParameterSchema(description=_description(written))
+        self._open.append(reference)
+        try:
+            return self._of(self._resolved(written), depth)
+        finally:
+            self._open.pop()
+
+    def _of(self, schema: JsonObject, depth: int) -> ParameterSchema:
         options = schema.get("anyOf") or schema.get("oneOf")
         read = ParameterSchema(
             types=_types(schema),

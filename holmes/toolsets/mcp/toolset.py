@@ -52,10 +52,11 @@ class McpToolset:
         self._server = server
         self._session = session
         self._listing = listing
-        self._offered = {
-            each.tool.name: each
-            for each in (_offered(server, tool, prefixed) for tool in listing.tools if not _is_task(tool))
-        }
+        self._offered: dict[str, _Offered] = {}
+        for tool in listing.tools:
+            if not _is_task(tool):
+                offered = _offered(server, tool, prefixed, self._offered)
+                self._offered[offered.tool.name] = offered
 
     @property
     def name(self) -> str:
@@ -122,14 +123,15 @@ def with_unique_names(toolsets: Sequence[McpToolset], taken: Collection[str]) ->
     )
 
 
-def _offered(server: McpServer, tool: ServerTool, prefixed: frozenset[str]) -> _Offered:
+def _offered(server: McpServer, tool: ServerTool, prefixed: frozenset[str], taken: Collection[str]) -> _Offered:
     name = _usable(tool.name)
+    name = _usable(f"{server.name}_{name}") if name in prefixed else name
+    if name in taken:  # names that differ only in characters that providers do not accept
+        name = f"{name[: _LONGEST_NAME - 7]}_{hashlib.sha256(tool.name.encode()).hexdigest()[:6]}"
     about = (tool.description or tool.title or tool.name).strip()
     return _Offered(
         tool=Tool(
-            name=_usable(f"{server.name}_{name}") if name in prefixed else name,
-            description=shortened(about, _LONGEST_DESCRIPTION),
-            parameters=parameters_of(tool.input_schema),
+            name=name, description=shortened(about, _LONGEST_DESCRIPTION), parameters=parameters_of(tool.input_schema)
         ),
         original=tool.name,
         is_read_only=_is_read_only(server, tool),
@@ -151,7 +153,7 @@ def _is_read_only(server: McpServer, tool: ServerTool) -> bool:
 
 
 def _usable(name: str) -> str:
-    return _UNUSABLE.sub("_", name)[:_LONGEST_NAME]
+    return _UNUSABLE.sub("_", name)[:_LONGEST_NAME] or "tool"
 
 
 def _written(value: JsonValue) -> str:

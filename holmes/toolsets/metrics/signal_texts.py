@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Final
 from holmes.toolsets.metrics.texts import clock, labels_text, number
 
 if TYPE_CHECKING:
-    from holmes.observability.metrics.signal_reading import Outstanding, SignalReadings, Span
+    from holmes.observability.metrics.signal_reading import Outstanding, SignalReadings, Window
     from holmes.observability.metrics.signals import SignalSubject
 
 _MOST: Final = 12
 
 
-def signals_text(readings: SignalReadings, subject: SignalSubject, span: Span) -> str:
+def signals_text(readings: SignalReadings, subject: SignalSubject, span: Window) -> str:
     """Describe the signals that stand out, the most serious first, then the names of all signals that were read."""
     own = [each for each in readings.outstanding if not subject.pods or each.signal.is_of_pods]
     others = [each for each in readings.outstanding if each not in own]
     lines = [f"- {each.standing}: {_described(each)}" for each in own]
     lines += [f"- elsewhere in the namespace: {_described(each)}" for each in others]
     place = f"{', '.join(subject.pods) or 'all pods'} in namespace {subject.namespace}"
-    counted = f"{len(own)} of its series stand out" if own else "no series stands out"
+    counted = f"{len(own)} series differ from normal" if own else "no series differs from normal"
     shown = f", showing {_MOST}" if len(lines) > _MOST else ""
     head = f"{place} from {clock(span.start)} to {clock(span.end)}: {counted}{shown}"
-    read = ", ".join(dict.fromkeys(readings.read)) or "nothing, because no known metric exists for these pods"
+    read = ", ".join(dict.fromkeys(readings.read))
     return "\n".join([head, *lines[:_MOST], f"read: {read}", *(f"not read: {each}" for each in readings.failures[:3])])
 
 

@@ -77,7 +77,7 @@ SIGNALS: Final = Tool(
     ),
     parameters=(
         _text("namespace", "Namespace of the pods", required=True),
-        _text("pods", "Names of pods, or the beginning of their names, separated by commas. Default: all pods"),
+        _text("pods", "Pods or workloads, e.g. deployment/checkout, redis-0. Default: all pods"),
         _text("since", "Start: an age such as 1h, or an RFC 3339 time. Default: 3h"),
     ),
 )

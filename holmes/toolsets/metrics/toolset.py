@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 MOST_SERIES: Final = 1_000
 _MOST_SAMPLES: Final = 200_000
 _MOST_LABELS: Final = 20
+_SEARCHING: Final = frozenset({ALERT.name, SIGNALS.name})
+"""The tools that search all instances: for the rule, or for the metrics of the pods."""
 
 
 KIND: Final = SourceKind(
@@ -72,7 +74,7 @@ class MetricsToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return self._instances.offered(TOOLS)
+        return self._instances.offered(TOOLS, searching=_SEARCHING)
 
     def describe(self, invocation: ToolInvocation) -> str:
         """Return one line for the user, for example `Query metrics: up == 0`."""
@@ -92,25 +94,37 @@ class MetricsToolset:
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Run one query. Raises `ToolError` with the source, the reason and the next step."""
-        from holmes.observability.access import open_source
-        from holmes.observability.metrics.prometheus import PrometheusSource
+        searches = invocation.tool.name in _SEARCHING
+        arguments = invocation.arguments
+        sources = self._instances.searched(arguments) if searches else (self._instances.chosen(arguments),)
+        failures: list[ToolError] = []
+        for access in sources:
+            try:
+                text = await _run(access, invocation)
+            except ToolError as error:
+                failures.append(error)
+                continue
+            described = f"{access.name}: {self.describe(invocation)}"
+            return ToolResult(status="success" if text else "no_data", data=text, invocation=described)
+        raise failures[0] if len(failures) == 1 else ToolError(" ".join(map(str, failures)))
 
-        access = self._instances.chosen(invocation.arguments)
-        runs: dict[str, Callable[[MetricsSource, JsonObject], Awaitable[str]]] = {
-            FIND.name: _find,
-            LABELS.name: _labels,
-            INSTANT.name: _instant,
-            RANGE.name: _range,
-            ALERT_RULES.name: _rules,
-            SIGNALS.name: _signals,
-            ALERT.name: _alert,
-            TARGETS.name: _targets,
-        }
-        async with open_source(access) as client:
-            text = await runs[invocation.tool.name](PrometheusSource(client), invocation.arguments)
-        return ToolResult(
-            status="success" if text else "no_data", data=text, invocation=f"{access.name}: {self.describe(invocation)}"
-        )
+
+async def _run(access: SourceAccess, invocation: ToolInvocation) -> str:
+    from holmes.observability.access import open_source
+    from holmes.observability.metrics.prometheus import PrometheusSource
+
+    runs: dict[str, Callable[[MetricsSource, JsonObject], Awaitable[str]]] = {
+        FIND.name: _find,
+        LABELS.name: _labels,
+        INSTANT.name: _instant,
+        RANGE.name: _range,
+        ALERT_RULES.name: _rules,
+        SIGNALS.name: _signals,
+        ALERT.name: _alert,
+        TARGETS.name: _targets,
+    }
+    async with open_source(access) as client:
+        return await runs[invocation.tool.name](PrometheusSource(client), invocation.arguments)
 
 
 async def _find(source: MetricsSource, arguments: JsonObject) -> str:
@@ -244,7 +258,7 @@ async def _rules(source: MetricsSource, arguments: JsonObject) -> str:
 
 
 async def _signals(source: MetricsSource, arguments: JsonObject) -> str:
-    from holmes.observability.metrics.signal_reading import Span, read_signals
+    from holmes.observability.metrics.signal_reading import Window, read_signals
     from holmes.observability.metrics.signals import SignalSubject
     from holmes.toolsets.metrics.ranges import time_range
     from holmes.toolsets.metrics.signal_texts import signals_text
@@ -252,8 +266,13 @@ async def _signals(source: MetricsSource, arguments: JsonObject) -> str:
     asked = time_range(since=text_argument(arguments, "since") or "3h", until="", step="", now=time.time())
     names = tuple(filter(None, (each.strip() for each in text_argument(arguments, "pods").split(","))))
     subject = SignalSubject(namespace=text_argument(arguments, "namespace"), pods=names)
-    span = Span(start=asked.start, end=asked.end, step_seconds=asked.step_seconds)
-    return signals_text(await read_signals(source, subject, span), subject, span)
+    span = Window(start=asked.start, end=asked.end, step_seconds=asked.step_seconds)
+    readings = await read_signals(source, subject, span)
+    if not readings.read:
+        raise ToolError(
+            f"{source.access.name} has none of the known metrics of these pods; find_metrics searches by words"
+        )
+    return signals_text(readings, subject, span)
 
 
 async def _alert(source: MetricsSource, arguments: JsonObject) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import TYPE_CHECKING
 
 from holmes.toolsets.mcp.schemas import parameters_of
@@ -75,7 +77,8 @@ def test_a_schema_that_refers_to_itself_or_to_nothing_ends() -> None:
         },
     }
     root, loop, lost, outside = parameters_of(tree)
-    assert root.schema.properties[0].schema.properties[0].name == "left"
+    assert root.schema.properties[0].name == "left"
+    assert root.schema.properties[0].schema == ParameterSchema()
     assert loop.schema == lost.schema == outside.schema == ParameterSchema()
 
 
@@ -89,3 +92,16 @@ def test_what_is_not_a_schema_allows_any_value() -> None:
 def test_arguments_of_small_models_are_converted() -> None:
     tool = Tool(name="t", description="d", parameters=parameters_of({"properties": {"limit": {"type": "integer"}}}))
     assert coerce_arguments(tool, {"limit": "5"}) == {"limit": 5}
+
+
+def test_a_schema_that_branches_into_itself_stays_small() -> None:
+    names = [f"p{number}" for number in range(8)]
+    node: JsonObject = {"type": "object", "properties": {name: {"$ref": "#/$defs/Node"} for name in names}}
+    began = time.monotonic()
+    parameters = parameters_of(
+        {"$defs": {"Node": node}, "properties": {name: {"$ref": "#/$defs/Node"} for name in names}}
+    )
+    tool = Tool(name="t", description="d", parameters=parameters)
+    assert time.monotonic() - began < 1
+    assert len(json.dumps(tool.parameters_json_schema())) < 20_000
+    assert [each.name for each in parameters] == names

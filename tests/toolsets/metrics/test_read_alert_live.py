@@ -34,6 +34,11 @@ RULES = {
                 {"alert": "BatchGone", "expr": 'absent(batch_runs{batch="night"})'},
                 {"alert": "FewReplicas", "expr": "replicas < 3", "for": "5m"},
                 {"alert": "NeverMet", "expr": "size_bytes < 0"},
+                {"alert": "Success", "expr": "1 - sum(free_bytes) / sum(size_bytes) > 0.1"},
+                {"alert": "Either", "expr": "queue_length > 50 or replicas < 3"},
+                {"alert": "Unknown", "expr": "no_such_metric > 1"},
+                {"alert": "Quoted", "expr": 'size_bytes{node=~"n\\\\d"} > 1'},
+                {"alert": "Lasting", "expr": "absent_over_time(batch_runs[10m])"},
             ],
         }
     ]
@@ -92,11 +97,13 @@ def read(server: Monitor) -> Callable[..., list[str]]:
 def test_a_ratio_with_its_threshold_its_times_and_the_route_that_contributes_most(
     read: Callable[..., list[str]],
 ) -> None:
-    head, since, trend, parts, rule = read(name="ErrorsHigh", labels='service="checkout", severity="page"', since="1h")
+    labels = 'service="checkout", severity="page"'
+    head, since, state, trend, parts, rule = read(name="ErrorsHigh", labels=labels, since="1h")
     assert head.startswith(
         "ErrorsHigh: the value is 0.38, and fires when > 0.05 (7.6 times the threshold); measured: sum by (service)("
     )
     assert since.startswith("the condition is met since ")
+    assert re.match(r"state of the rule: (?:firing since 20\S+|inactive)$", state)
     minutes = int(since.rsplit(", ", 1)[1].removesuffix(" minutes"))
     assert 36 <= minutes <= 40
     assert trend.startswith('{service="checkout"} since ')
@@ -106,7 +113,7 @@ def test_a_ratio_with_its_threshold_its_times_and_the_route_that_contributes_mos
 
 
 def test_a_value_that_rises_steadily(read: Callable[..., list[str]]) -> None:
-    head, since, trend, _ = read(name="DiskFull", labels='{"node": "n1"}')
+    head, since, _, trend, _ = read(name="DiskFull", labels='{"node": "n1"}')
     assert re.fullmatch(
         r"DiskFull: the value is (?:90|89\.\d+), and fires when >= 80 \(1\.12\d? times the threshold\); "
         r"measured: 100 \* \(1 - free_bytes / size_bytes\)",
@@ -117,9 +124,10 @@ def test_a_value_that_rises_steadily(read: Callable[..., list[str]]) -> None:
 
 
 def test_a_limit_that_is_another_metric_and_a_condition_that_is_over(read: Callable[..., list[str]]) -> None:
-    head, over, trend, _ = read(name="QueueLong", labels='queue="mail"', since="3h")
+    head, over, state, trend, _ = read(name="QueueLong", labels='queue="mail"', since="3h")
     assert head == "QueueLong: the value is 5, and fires when > 50 (0.1 times the threshold); measured: queue_length"
-    assert over.startswith("the condition is no longer met: it was met from ")
+    assert over.startswith("the condition is not met now: it was last met from ")
+    assert state == "state of the rule: inactive"
     assert trend.startswith('{queue="mail"} since ')
 
 
@@ -138,9 +146,34 @@ def test_a_value_below_its_threshold(read: Callable[..., list[str]]) -> None:
 
 
 def test_a_condition_that_was_never_met(read: Callable[..., list[str]]) -> None:
-    _, state, trend, _ = read(name="NeverMet", labels='node="n9"')
+    _, state, _, trend, _ = read(name="NeverMet", labels='node="n9"')
     assert state.startswith("the condition was not met between ")
     assert "no series has the labels of the alert" in trend
+
+
+def test_what_is_missing_names_no_contribution(read: Callable[..., list[str]]) -> None:
+    lines = read(name="Success")
+    assert lines[1].startswith("the condition is met since before ")
+    assert not [line for line in lines if line.startswith("contributions: ")]
+
+
+def test_one_of_two_conditions_is_not_taken_for_the_other(read: Callable[..., list[str]]) -> None:
+    head, since, *_ = read(name="Either", labels='app="web"')
+    assert head == "Either: the value is 1; measured: queue_length > 50 or replicas < 3"
+    assert since.startswith("the condition is met since 20")
+
+
+def test_what_has_no_samples_is_unknown(read: Callable[..., list[str]]) -> None:
+    head, state, *_ = read(name="Unknown")
+    assert head == "Unknown: the series has no samples now; measured: no_such_metric"
+    assert state.endswith("whether the alert is right is unknown")
+
+
+def test_expressions_that_cannot_be_taken_apart_are_read_as_a_whole(read: Callable[..., list[str]]) -> None:
+    head, since, *_ = read(name="Quoted", labels='node="n2"')
+    assert head.startswith("Quoted: the value is 1000; measured: size_bytes{node=~")
+    assert since.startswith("the condition is met since before ")
+    assert read(name="Lasting")[0].startswith("Lasting: fires while the series is absent, last seen at about ")
 
 
 def test_a_rule_that_does_not_exist_is_one_line(server: Monitor) -> None:

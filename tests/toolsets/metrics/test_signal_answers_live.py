@@ -58,7 +58,7 @@ def test_a_workload_is_healthy_only_if_its_metrics_are_as_well(served: tuple[Mon
     assert len(metrics) == 2
     assert "now: CPU throttling of {container=" in metrics[0]
     assert " 70 %, up to 70 %, since 20" in metrics[0]
-    assert "Read signals of cart-" in done.stderr
+    assert "Read signals of statefulset/cart" in done.stderr
 
 
 def test_a_source_that_fails_is_told_and_changes_nothing(tmp_path: Path) -> None:

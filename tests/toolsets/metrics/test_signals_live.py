@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from holmes.tokens import TokenCounter
+from holmes.values.errors import ToolError
 from tests.toolsets.metrics.calling import call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from holmes.values.json_types import JsonValue
     from tests.services.fixtures import RunMonitor
     from tests.services.monitoring import Monitor
 
@@ -46,11 +48,13 @@ class History:
             ],
         )
 
-    def counter(self, name: str, labels: str, rate: Callable[[float], float]) -> None:
+    def counter(self, name: str, labels: str, rate: Callable[[float], float], *, ends: int = 0) -> None:
+        """Add a counter. `rate` gets the seconds until the end, and `ends` is when the pod was deleted."""
         total, lines = 0.0, []
         for each in self._times:
             total += STEP * rate(self._end - each) * self._random.uniform(0.9, 1.1)
-            lines.append(f"{name}{{{labels}}} {total} {each}")
+            if self._end - each >= ends:
+                lines.append(f"{name}{{{labels}}} {total} {each}")
         self._add("counter", name, lines)
 
     def _add(self, kind: str, name: str, lines: list[str]) -> None:
@@ -94,6 +98,11 @@ def _pod(
 def _samples() -> str:
     history = History()
     _pod(history, "throttled-1", throttled=0.6)
+    _pod(history, "throttled-10", throttled=0.9)
+    _pod(history, "throttled-admin-0", throttled=0.9)
+    for name, rate in (("throttled_periods", 9), ("periods", 10)):
+        gone = 'namespace="shop",pod="gone-1",container="app"'
+        history.counter(f"container_cpu_cfs_{name}_total", gone, lambda _, rate=rate: rate, ends=5_400)  # type: ignore[misc]
     _pod(history, "leak-1", grows=True, memory=0.3)
     _pod(history, "failing-1", errors=0.3)
     _pod(history, "slow-1", seconds=0.4)
@@ -133,7 +142,7 @@ def read(server: Monitor) -> Callable[..., list[str]]:
     ("pods", "line"),
     [
         (
-            "throttled",
+            "pod/throttled-1",
             r"- now: CPU throttling of {container=\"app\", pod=\"throttled-1\"} 6\d %, up to \d\d %, since .*Z; the ",
         ),
         (
@@ -141,23 +150,29 @@ def read(server: Monitor) -> Callable[..., list[str]]:
             r"- rising: memory of its limit of .* 7\d %; 100 % in 1\d\d minutes at this rate; at its limit, the ",
         ),
         (
-            "failing",
+            "failing-",
             r"- now: failed requests of {pod=\"failing-1\"} 2\d %, up to 2\d %, since .*Z; these requests are ",
         ),
-        ("slow", r"- changed: mean seconds of a request of {pod=\"slow-1\"} 0\.0\d+ → 0\.\d+ at .*Z$"),
+        ("statefulset/slow", r"- changed: mean seconds of a request of {pod=\"slow-1\"} 0\.0\d+ → 0\.\d+ at .*Z$"),
     ],
 )
 def test_what_stands_out_of_a_pod(read: Callable[..., list[str]], pods: str, line: str) -> None:
     head, first, *others = read(pods=pods)
     assert head.startswith(f"{pods} in namespace shop from 20")
-    assert head.endswith(": 1 of its series stand out")
+    assert head.endswith(": 1 series differ from normal")
     assert re.match(line, first)
     assert all(each.startswith(("- elsewhere in the namespace: ", "read: ")) for each in others)
 
 
+def test_a_pod_that_is_gone_is_not_throttled_now(read: Callable[..., list[str]]) -> None:
+    head, gone, *_ = read(pods="gone-1")
+    assert head.endswith(": 1 series differ from normal")
+    assert gone.startswith("- before: CPU throttling of ")
+
+
 def test_healthy_pods_stand_out_in_nothing(read: Callable[..., list[str]]) -> None:
-    head, *others = read(pods="healthy")
-    assert head.endswith(": no series stands out")
+    head, *others = read(pods="healthy-0, healthy-1, healthy-2")
+    assert head.endswith(": no series differs from normal")
     assert [each.split(" of ")[0] for each in others[:-1]] == [
         "- elsewhere in the namespace: usage",
         "- elsewhere in the namespace: connections",
@@ -168,12 +183,19 @@ def test_healthy_pods_stand_out_in_nothing(read: Callable[..., list[str]]) -> No
 def test_a_namespace_with_its_volumes_and_its_database(read: Callable[..., list[str]]) -> None:
     lines = read()
     assert lines[0].startswith("all pods in namespace shop from 20")
-    assert lines[0].endswith(": 6 of its series stand out")
-    assert [line.split(":")[0] for line in lines[1:7]] == ["- now"] * 4 + ["- rising", "- changed"]
+    assert lines[0].endswith(": 9 series differ from normal")
+    assert [line.split(":")[0] for line in lines[1:10]] == ["- now"] * 6 + ["- rising", "- before", "- changed"]
     (volume,) = [line for line in lines if "volume" in line and line.startswith("- ")]
     assert volume.startswith('- now: usage of the volume of {persistentvolumeclaim="data"} 9')
 
 
 def test_pods_without_metrics(server: Monitor) -> None:
-    text = call("workload_signals", {"prometheus_url": server.url}, namespace="empty").data
-    assert text.splitlines()[-1] == "read: nothing, because no known metric exists for these pods"
+    with pytest.raises(ToolError, match=r"^prometheus has none of the known metrics of these pods; find_metrics"):
+        call("workload_signals", {"prometheus_url": server.url}, namespace="empty")
+
+
+def test_all_instances_are_searched(server: Monitor) -> None:
+    config: dict[str, JsonValue] = {"instances": {"eu": {"url": "http://127.0.0.1:9"}, "prod": {"url": server.url}}}
+    assert "pod/slow-1 in namespace shop" in call("workload_signals", config, namespace="shop", pods="pod/slow-1").data
+    with pytest.raises(ToolError, match=r"^eu \(http://127.0.0.1:9\): the connection is refused"):
+        call("workload_signals", config, namespace="shop", instance="eu")
