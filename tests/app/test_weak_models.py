@@ -17,6 +17,7 @@ import pytest
 
 from holmes.app.outfits import SHORT_FORM_TOKENS
 from holmes.tokens import TokenCounter
+from holmes.triage import TriageModel
 from holmes.values.events import AssistantReplied
 from tests.support.beyond_rules import DANGEROUS, dangerous_model, incidents_beyond_rules, understanding_model
 from tests.support.false_models import FALSE_BEHAVIOURS, false_model
@@ -65,6 +66,8 @@ MISSED: Final = (
 EMPTY_HANDED: Final = ("invents all", "contradicts", "says nothing")
 LIES: Final = {name: partial(false_model, name) for name in FALSE_BEHAVIOURS}
 WEAK: Final = {name: partial(weak_model, name) for name in BEHAVIOURS}
+_RULES: Final = "rules"
+"""The built-in model among others, which shares their cluster and its scan."""
 PROCESSES: Final = count(long=os.cpu_count() or 1, short=1)
 
 
@@ -91,7 +94,8 @@ def _worse(rules: Play, plays: Mapping[str, Play]) -> dict[str, str]:
 async def _worse_answers(
     incident: RecordedIncident, models: Mapping[str, Callable[[], ChatModel]]
 ) -> tuple[str, dict[str, str]]:
-    return incident.id, _worse(await _rules(incident), await _plays(incident, models))
+    plays = await _plays(incident, {_RULES: TriageModel, **models})
+    return incident.id, _worse(plays.pop(_RULES), plays)
 
 
 def _worse_in_process(

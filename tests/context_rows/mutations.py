@@ -42,8 +42,8 @@ RESULT_MUTATIONS: tuple[Mutation, ...] = (
         row="T1",
         what="results join the history unlooked at",
         file="holmes/core/tool_calling_llm.py",
-        snippet="        if result.spillable:",
-        replacement="        if not result.spillable:",
+        snippet="    if result.spillable:",
+        replacement="    if not result.spillable:",
         test="tests/core/test_spilled_results.py::"
         "test_a_picture_is_spilled_with_its_text_and_comes_back_through_read_image_file",
     ),

@@ -65,9 +65,8 @@ class Person:
 
     @property
     def login_line(self) -> str:
-        return (
-            f"failed MCP server 'tickets' ({self.server.url}): it requires a login; run `holmes toolset login tickets`"
-        )
+        place = f"MCP server 'tickets' ({self.server.origin})"
+        return f"failed {place}: it requires a login; run `holmes toolset login tickets`"
 
     def log_in(self) -> None:
         with Shown.by(self) as shown:

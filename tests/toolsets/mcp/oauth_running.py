@@ -91,6 +91,11 @@ class Protected:
     url: str
     provider: Provider
 
+    @property
+    def origin(self) -> str:
+        """The part of the URL that errors show."""
+        return self.url.rpartition("/")[0]
+
     def endpoint(self, login: Login | None) -> HttpEndpoint:
         return HttpEndpoint(mode="sse" if self.mode in _SSE else "streamable-http", url=self.url, login=login)
 

@@ -287,7 +287,9 @@ async def test_the_time_in_a_timezone(time_command: Command, connect: Connect) -
 @pytest.mark.parametrize("mode", HTTP_MODES)
 async def test_nothing_at_the_address_is_one_line(mode: HttpMode, connect: Connect) -> None:
     endpoint = HttpEndpoint(mode=mode, url=f"http://127.0.0.1:{free_port()}/mcp")
-    with pytest.raises(ToolError, match=r"^MCP server 'foreign' \(.+/mcp\): the connection is refused; .+$"):
+    with pytest.raises(
+        ToolError, match=r"^MCP server 'foreign' \(http://127\.0\.0\.1:\d+\): the connection is refused; .+$"
+    ):
         async with connect(endpoint):
             pass
 

@@ -76,7 +76,7 @@ async def test_a_wrong_secret(protected: Protected) -> None:
         async with toolset_of(server_of(protected.endpoint(login))):
             pass
     assert str(raised.value) == (
-        f"MCP server 'tickets' ({protected.url}): no token was issued (Token exchange failed (401): invalid_client: "
+        f"MCP server 'tickets' ({protected.origin}): no token was issued (Token exchange failed (401): invalid_client: "
         "client authentication failed); check oauth"
     )
 
@@ -107,7 +107,7 @@ async def test_an_outage_of_the_authorization_server(protected: Protected) -> No
         await asyncio.sleep(TOKEN_SECONDS + 1)
         with protected.provider.out(), pytest.raises(ToolError) as raised:
             await call(toolset, "search", text="x")
-        assert str(raised.value).startswith(f"MCP server 'tickets' ({protected.url}): ")
+        assert str(raised.value).startswith(f"MCP server 'tickets' ({protected.origin}): ")
         assert ROBOT_SECRET not in str(raised.value)
         assert (await call(toolset, "search", text="x", limit=1)).data == "ticket 0 about x"
 
@@ -118,7 +118,7 @@ async def test_a_check_never_registers_a_client(protected: Protected, tmp_path: 
         async with toolset_of(server_of(protected.endpoint(PERSON)), tmp_path):
             pass
     assert str(raised.value) == (
-        f"MCP server 'tickets' ({protected.url}): it requires a login; run `holmes toolset login tickets`"
+        f"MCP server 'tickets' ({protected.origin}): it requires a login; run `holmes toolset login tickets`"
     )
     assert protected.provider.events("registered") == before
     assert file_names(tmp_path) == []
@@ -140,7 +140,7 @@ async def test_an_authorization_server_that_is_gone() -> None:
             async with toolset_of(server_of(server.endpoint(ROBOT))):
                 pass
     assert str(raised.value) == (
-        f"MCP server 'tickets' ({server.url}): no response from 127.0.0.1; check the authorization server"
+        f"MCP server 'tickets' ({server.origin}): no response from 127.0.0.1; check the authorization server"
     )
 
 
@@ -178,7 +178,7 @@ async def test_a_login_that_nobody_finishes(
         await log_in(
             server_of(protected.endpoint(PERSON)), ENVIRONMENT, folder=tmp_path, say=lambda _: None, opens_browser=False
         )
-    assert str(raised.value) == f"MCP server 'tickets' ({protected.url}): no login within 1 s; run the command again"
+    assert str(raised.value) == f"MCP server 'tickets' ({protected.origin}): no login within 1 s; run the command again"
 
 
 async def test_calls_run_at_once_where_a_result_is_not_a_stream(provider: Provider) -> None:

@@ -126,7 +126,7 @@ def test_an_outage_does_not_ask_for_a_login(tmp_path: Path, protected: Protected
     time.sleep(TOKEN_SECONDS + 1)
     with protected.provider.out():
         assert person.state() == (
-            f"failed MCP server 'tickets' ({protected.url}): the token is not refreshed by 127.0.0.1 (HTTP 503); "
+            f"failed MCP server 'tickets' ({protected.origin}): the token is not refreshed by 127.0.0.1 (HTTP 503); "
             "check the authorization server"
         )
     assert person.state().startswith("enabled 3 tools, ")
@@ -152,8 +152,8 @@ def test_the_person_refuses(tmp_path: Path, protected: Protected) -> None:
     assert (done.exit_code, done.stdout) == (1, "")
     (line,) = error_lines(done)
     assert line.endswith(
-        f"MCP server 'tickets' ({protected.url}): the login was refused (access_denied: End-User aborted interaction); "
-        "run the command again"
+        f"MCP server 'tickets' ({protected.origin}): the login was refused "
+        "(access_denied: End-User aborted interaction); run the command again"
     )
     assert_no_secrets(person, done)
     assert person.token_file.read_bytes() == old
