@@ -64,8 +64,13 @@ class SignalReadings:
 
 
 async def read_signals(source: MetricsSource, subject: SignalSubject, span: Window) -> SignalReadings:
-    """Read all signals that the source has for `subject`. Raises `ToolError` if none can be read."""
+    """Read all signals that the source has for `subject`. Raises `ToolError` if none can be read.
+
+    Without any metric of the named pods, nothing is read: those of their namespace may belong to another cluster.
+    """
     names = frozenset(await source.label_values("__name__", f"{{{subject.selector}}}"))
+    if subject.pods and not names:
+        return SignalReadings(outstanding=(), read=())
     others = frozenset(await source.label_values("__name__", selector((("namespace", subject.namespace),))))
     signals = [*signals_of(names | others), *await _of_requests(source, subject, names)]
     results = await asyncio.gather(*(_read(source, subject.query(signal), span) for signal in signals))

@@ -20,8 +20,8 @@ def signals_text(readings: SignalReadings, subject: SignalSubject, span: Window)
     """Describe the signals that stand out, the most serious first, then the names of all signals that were read."""
     own = [each for each in readings.outstanding if not subject.pods or each.signal.is_of_pods]
     others = [each for each in readings.outstanding if each not in own]
-    lines = [f"- {each.standing}: {_described(each)}" for each in own]
-    lines += [f"- elsewhere in the namespace: {_described(each)}" for each in others]
+    lines = [f"- {each.standing}: {_described(each, span)}" for each in own]
+    lines += [f"- elsewhere in the namespace: {_described(each, span)}" for each in others]
     place = f"{', '.join(subject.pods) or 'all pods'} in namespace {subject.namespace}"
     counted = f"{len(own)} series differ from normal" if own else "no series differs from normal"
     shown = f", showing {_MOST}" if len(lines) > _MOST else ""
@@ -30,14 +30,14 @@ def signals_text(readings: SignalReadings, subject: SignalSubject, span: Window)
     return "\n".join([head, *lines[:_MOST], f"read: {read}", *(f"not read: {each}" for each in readings.failures[:3])])
 
 
-def _described(each: Outstanding) -> str:
-    parts = [f"{each.signal.name} of {labels_text(each.labels)} {_told(each)}"]
+def _described(each: Outstanding, span: Window) -> str:
+    parts = [f"{each.signal.name} of {labels_text(each.labels)} {_told(each, span)}"]
     if each.seconds_left is not None:
         parts.append(f"100 % in {each.seconds_left / 60:,.0f} minutes at this rate")
     return "; ".join([*parts, *([each.signal.meaning] if each.signal.meaning else [])])
 
 
-def _told(each: Outstanding) -> str:
+def _told(each: Outstanding, span: Window) -> str:
     trend, is_share = each.trend, each.signal.kind == "share"
 
     def value(measured: float) -> str:
@@ -46,5 +46,8 @@ def _told(each: Outstanding) -> str:
     if each.standing == "changed":
         change = next(change for change in trend.changes if change.time == each.since)
         return f"{value(change.before)} → {value(change.after)} at {clock(each.since)}"
-    peak = "" if each.standing == "rising" else f", up to {value(trend.maximum)}, since {clock(each.since)}"
-    return f"{value(trend.last)}{peak}"
+    if each.standing == "rising":
+        return value(trend.last)
+    # The state at the start of the range may be older.
+    before = "before " if each.since <= span.start + span.step_seconds else ""
+    return f"{value(trend.last)}, up to {value(trend.maximum)}, since {before}{clock(each.since)}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from holmes.observability.metrics.source import QueryRejectedError
@@ -100,7 +101,7 @@ class MetricsToolset:
         failures: list[ToolError] = []
         for access in sources:
             try:
-                text = await _run(access, invocation)
+                text = await _run(access, invocation, is_one_of_several=len(sources) > 1)
             except ToolError as error:
                 failures.append(error)
                 continue
@@ -109,7 +110,7 @@ class MetricsToolset:
         raise failures[0] if len(failures) == 1 else ToolError(" ".join(map(str, failures)))
 
 
-async def _run(access: SourceAccess, invocation: ToolInvocation) -> str:
+async def _run(access: SourceAccess, invocation: ToolInvocation, *, is_one_of_several: bool) -> str:
     from holmes.observability.access import open_source
     from holmes.observability.metrics.prometheus import PrometheusSource
 
@@ -120,7 +121,7 @@ async def _run(access: SourceAccess, invocation: ToolInvocation) -> str:
         RANGE.name: _range,
         ALERT_RULES.name: _rules,
         SIGNALS.name: _signals,
-        ALERT.name: _alert,
+        ALERT.name: partial(_alert, only_own=is_one_of_several),
         TARGETS.name: _targets,
     }
     async with open_source(access) as client:
@@ -275,7 +276,8 @@ async def _signals(source: MetricsSource, arguments: JsonObject) -> str:
     return signals_text(readings, subject, span)
 
 
-async def _alert(source: MetricsSource, arguments: JsonObject) -> str:
+async def _alert(source: MetricsSource, arguments: JsonObject, *, only_own: bool) -> str:
+    """Read an alert. With `only_own`, a source whose series have other labels is an error, as one without the rule."""
     from holmes.observability.metrics.alert_reading import Moment, read_alert, rule_of
     from holmes.observability.metrics.series import labels_of
     from holmes.toolsets.metrics.alert_texts import alert_text
@@ -288,6 +290,8 @@ async def _alert(source: MetricsSource, arguments: JsonObject) -> str:
         raise ToolError(f"{source.access.name} has no alerting rule {name!r}; alert_rules lists the rules")
     began = moment("since", since, now) if since else None
     reading = await read_alert(source, rule, labels, Moment(now=now, began=began))
+    if only_own and not reading.is_own:
+        raise ToolError(f"{source.access.name} has no alerting rule {name!r} with a series of these labels")
     return await asyncio.to_thread(alert_text, reading, now)
 
 

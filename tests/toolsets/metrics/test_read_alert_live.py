@@ -15,6 +15,7 @@ from tests.toolsets.metrics.calling import call
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from holmes.values.json_types import JsonValue
     from tests.services.fixtures import RunMonitor
     from tests.services.monitoring import Monitor
 
@@ -179,3 +180,11 @@ def test_expressions_that_cannot_be_taken_apart_are_read_as_a_whole(read: Callab
 def test_a_rule_that_does_not_exist_is_one_line(server: Monitor) -> None:
     with pytest.raises(ToolError, match="has no alerting rule 'Gone'; alert_rules lists the rules"):
         call("read_alert", {"prometheus_url": server.url}, name="Gone")
+
+
+def test_of_several_sources_the_one_with_the_series_of_the_alert_is_read(server: Monitor) -> None:
+    config: dict[str, JsonValue] = {"instances": {"eu": {"url": "http://127.0.0.1:9"}, "prod": {"url": server.url}}}
+    own = call("read_alert", config, name="FewReplicas", labels='app="web"')
+    assert own.invocation == "prod: Read alert FewReplicas"
+    with pytest.raises(ToolError, match="prod has no alerting rule 'FewReplicas' with a series of these labels"):
+        call("read_alert", config, name="FewReplicas", labels='app="other"')
