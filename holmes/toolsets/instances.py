@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field, replace
-from pathlib import Path  # noqa: TC003  pydantic reads the annotation
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from holmes.observability.access import SourceAccess, TlsFiles
+from holmes.observability.access import SourceAccess
+from holmes.toolsets.connection_keys import ConnectionKeys
 from holmes.values.errors import ConfigError, ToolError
 from holmes.values.texts import fault_of_address
 from holmes.values.tool_arguments import text_argument
@@ -39,21 +39,12 @@ class SourceKind:
     old_names: Mapping[str, str] = field(default_factory=dict)
 
 
-class InstanceKeys(BaseModel):
+class InstanceKeys(ConnectionKeys):
     """The keys of one source."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    url: str
-    headers: dict[str, str] = Field(default_factory=dict)
     username: str | None = None
     password: str | None = None
     bearer_token: str | None = None
-    verify_ssl: bool = True
-    ca_file: Path | None = None
-    client_certificate: Path | None = None
-    client_key: Path | None = None
-    proxy: str | None = None
     timeout_seconds: float = Field(default=30, gt=0, le=600)
 
     @field_validator("url")
@@ -69,9 +60,6 @@ class InstanceKeys(BaseModel):
         if self.username is not None and self.bearer_token is not None:
             message = "username and bearer_token are mutually exclusive"
             raise ValueError(message)
-        if (self.client_certificate is None) != (self.client_key is None):
-            message = "client_certificate and client_key are required together"
-            raise ValueError(message)
         return self
 
     def access(self, name: str) -> SourceAccess:
@@ -82,12 +70,7 @@ class InstanceKeys(BaseModel):
             username=self.username,
             password=self.password,
             bearer_token=self.bearer_token,
-            tls=TlsFiles(
-                verify=self.verify_ssl,
-                authority=self.ca_file,
-                certificate=self.client_certificate,
-                key=self.client_key,
-            ),
+            tls=self.tls,
             proxy=self.proxy,
             timeout_seconds=self.timeout_seconds,
         )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003  pydantic reads the annotation
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from holmes.observability.access import TlsFiles
+from holmes.toolsets.connection_keys import ConnectionKeys
 from holmes.toolsets.mcp.servers import DEFAULT_CALL_SECONDS, HttpEndpoint, HttpMode, Login, McpServer, ProcessEndpoint
 from holmes.toolsets.yaml.building import instructions_of
 from holmes.toolsets.yaml.loader import unknown_key, with_environment
@@ -74,18 +73,11 @@ class _CommonKeys(_Keys):
     timeout_seconds: float = Field(default=DEFAULT_CALL_SECONDS, gt=0, le=3_600)
 
 
-class HttpKeys(_CommonKeys):
+class HttpKeys(_CommonKeys, ConnectionKeys):
     """The keys of `config` for a server at a URL."""
 
     mode: HttpMode = "sse"
-    url: str
-    headers: dict[str, str] = Field(default_factory=dict)
     extra_headers: dict[str, str] = Field(default_factory=dict)
-    verify_ssl: bool = True
-    ca_file: Path | None = None
-    client_certificate: Path | None = None
-    client_key: Path | None = None
-    proxy: str | None = None
     oauth: LoginKeys | None = None
 
     @field_validator("url")
@@ -105,13 +97,6 @@ class HttpKeys(_CommonKeys):
                 raise ValueError(message)
         return value
 
-    @model_validator(mode="after")
-    def _has_both_files(self) -> HttpKeys:
-        if (self.client_certificate is None) != (self.client_key is None):
-            message = "client_certificate and client_key are required together"
-            raise ValueError(message)
-        return self
-
     def endpoint(self) -> HttpEndpoint:
         url = self.url
         if self.mode == "sse" and not url.rstrip("/").endswith("/sse"):
@@ -120,12 +105,7 @@ class HttpKeys(_CommonKeys):
             mode=self.mode,
             url=url,
             headers={**self.headers, **self.extra_headers},
-            tls=TlsFiles(
-                verify=self.verify_ssl,
-                authority=self.ca_file,
-                certificate=self.client_certificate,
-                key=self.client_key,
-            ),
+            tls=self.tls,
             proxy=self.proxy,
             login=self.oauth.login() if self.oauth is not None else None,
         )
