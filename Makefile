@@ -46,14 +46,15 @@ docs: $(VENV)/.installed
 	$(BIN)/python -m holmes.diagnosis.table --check docs/rules.md
 	$(BIN)/python docs/images/terminal.py --check
 	$(BIN)/python -m tests.helm.values_table --check helm/holmes/README.md
+	$(BIN)/python -m tests.toolsets.shipped.table --check docs/toolsets
 
 # Builds the binaries of the test cluster, once: minutes when nothing is cached. Where the cluster cannot run, it says
 # why in one line and its tests are skipped; continuous integration fails instead.
 cluster: $(VENV)/.installed
 	$(BIN)/python -m tests.cluster build || test "$$CI" != true
 
-# Installs PostgreSQL, Prometheus, Alertmanager and Chromium from Debian's packages where they are missing, and MCP
-# servers from npm and PyPI; without them the same holds.
+# Installs PostgreSQL, Prometheus, Alertmanager and Chromium from Debian's packages where they are missing, MCP servers
+# from npm and PyPI, and builds VictoriaLogs from its Go module; without them the same holds.
 services: $(VENV)/.installed
 	$(BIN)/python -m tests.services build || test "$$CI" != true
 
@@ -64,7 +65,7 @@ unit: $(VENV)/.installed cluster services
 	@$(BIN)/python -m pytest -m slow --junitxml=$(VENV)/slow.xml > $(VENV)/slow-tests.log 2>&1 & slow=$$!; \
 	$(BIN)/coverage run -m pytest -m "not slow" --junitxml=$(VENV)/fast.xml; fast_code=$$?; \
 	wait $$slow; slow_code=$$?; cat $(VENV)/slow-tests.log; \
-	$(BIN)/python -m tests.slowest $(VENV)/fast.xml $(VENV)/slow.xml; \
+	$(BIN)/python -m tests.summary $(VENV)/fast.xml $(VENV)/slow.xml; \
 	test $$fast_code -eq 0 && test $$slow_code -eq 0
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --sort=cover --fail-under=90
@@ -86,7 +87,7 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --all-extras --group dev pyproject.toml --output-file requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --extra kubectl --extra otel --extra server --extra vertex \
+	  --extra kubectl --extra otel --extra pictures --extra server --extra vertex \
 	  --constraint requirements.lock pyproject.toml --output-file docker/requirements.lock
 
 clean:

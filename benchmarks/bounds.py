@@ -48,7 +48,7 @@ from holmes.tokens import TokenCounter
 from holmes.tokens.history import History
 from holmes.toolsets.kubernetes_view.helm import masked_values
 from holmes.toolsets.metrics.ranges import TimeRange
-from holmes.toolsets.metrics.texts import range_text
+from holmes.toolsets.metrics.texts import range_rows, range_text
 from holmes.toolsets.patterns import bounded_pattern
 from holmes.triage.question import parse_question
 from holmes.values.errors import ToolError
@@ -371,7 +371,8 @@ def answer_of_a_week() -> bytes:
 
 def describe_week(answer: bytes) -> None:
     asked = TimeRange(start=60_000, end=60_000 + 600 * 1_000, step_seconds=600)
-    range_text("rate(x[5m])", result_of_answer(json.loads(answer)), asked)
+    result = result_of_answer(json.loads(answer))
+    range_text("rate(x[5m])", result, asked, range_rows(result, asked))
 
 
 def working_bounds() -> Iterable[Bound]:

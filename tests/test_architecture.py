@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,11 @@ MODULES = {
 }
 
 
+@cache
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(source)))
+
+
 def imported_modules(name: str, source: str, modules: Collection[str]) -> set[str]:
     """Every one of `modules` that the module `name` imports, also inside functions and under TYPE_CHECKING.
 
@@ -25,7 +31,7 @@ def imported_modules(name: str, source: str, modules: Collection[str]) -> set[st
     itself only count when it names them: they run before it anyway.
     """
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:  # the linter refuses relative imports
@@ -94,7 +100,7 @@ def reads_environment(path: Path) -> bool:
     names = {"environ", "getenv", "environb"}
     return any(
         (isinstance(node, ast.Attribute) and node.attr in names) or (isinstance(node, ast.Name) and node.id in names)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path.read_text())
     )
 
 
@@ -109,7 +115,7 @@ def test_only_the_settings_read_the_environment() -> None:
 def test_files_and_functions_stay_short() -> None:
     too_long = [str(path) for path in MODULES.values() if len(path.read_text().splitlines()) > 400]
     for path in MODULES.values():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path.read_text()):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
                 length = node.end_lineno - node.lineno + 1
                 too_long += [f"{path}:{node.lineno} {node.name}"] if length > 50 else []
@@ -135,7 +141,7 @@ def test_broad_excepts_only_in_the_tool_executor_and_at_the_edge_of_a_face() -> 
     }
     broad = set()
     for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path.read_text()):
             if isinstance(node, ast.ExceptHandler) and (
                 node.type is None
                 or (isinstance(node.type, ast.Name) and node.type.id in {"Exception", "BaseException"})

@@ -16,15 +16,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.services.exchanges import served
 from tests.services.fixtures import RunMonitor
 from tests.support.command_line import Home
+from tests.support.kubernetes_api import KubernetesApi, listing
+from tests.support.token_server import SECRET, TokenServer, serving
+from tests.support.two_clusters import two_clusters
+from tests.toolsets.grafana.grafana_server import TOKEN, grafana
 from tests.toolsets.mcp.running import PROCESS, running_server
+from tests.toolsets.traces.jaeger_shop import JAEGER, RECORDED_FOR_DOCS, shop_in_jaeger
+from tests.toolsets.traces.tempo_server import tempo
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-# deploy.md needs a shell and services: test_docs_deploy.py. alertmanager.md, metrics.md and mcp.md need servers, and
-# have tests of their own. The others have no commands.
-OTHERS = {"alertmanager", "architecture", "deploy", "mcp", "metrics", "words"}
+# deploy.md needs a shell and services: test_docs_deploy.py. alertmanager.md, clusters.md, grafana.md, logs.md,
+# metrics.md, mcp.md and traces.md need servers, and have tests of their own. The others have no commands.
+OTHERS = {"alertmanager", "architecture", "clusters", "deploy", "grafana", "logs", "mcp", "metrics", "traces", "words"}
 DOCUMENTS = [path for path in PAGES if path.stem not in OTHERS]
 
 
@@ -59,12 +66,22 @@ def test_every_block_of_the_docs_does_what_it_says(
 
 @pytest.mark.timeout(300)
 def test_the_page_about_metrics_with_a_real_prometheus(
-    prometheus: RunMonitor, kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prometheus: RunMonitor,
+    quiet_cluster: KubernetesApi,
+    kubeconfig: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig))
+    named = {"name": "prometheus", "namespace": "monitoring", "labels": {"app.kubernetes.io/name": "prometheus"}}
+    spec = {"selector": {"app": "prometheus"}, "ports": [{"port": 9090}]}
+    quiet_cluster.on("/api/v1/services", listing([{"metadata": named, "spec": spec}]))
+    signer = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "example"}
+    home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig), CLIENT_SECRET=SECRET, **signer)
     monkeypatch.chdir(home.path)
-    with prometheus({}) as monitor:
-        execute(ROOT / "docs" / "metrics.md", home, {"http://prometheus.monitoring:9090": monitor.url})
+    with prometheus({}) as monitor, serving(TokenServer()) as tokens:
+        urls = {"http://prometheus.monitoring:9090": monitor.url, "https://login.example.com": tokens.url}
+        execute(ROOT / "docs" / "metrics.md", home, urls)
+    assert tokens.issued
 
 
 @pytest.mark.timeout(300)
@@ -75,6 +92,44 @@ def test_the_page_about_alertmanager_with_a_real_one(
     monkeypatch.chdir(home.path)
     with alertmanager({"route": {"receiver": "team"}, "receivers": [{"name": "team"}]}) as monitor:
         execute(ROOT / "docs" / "alertmanager.md", home, {"http://alertmanager.monitoring:9093": monitor.url})
+
+
+@pytest.mark.timeout(300)
+def test_the_page_about_logs_with_a_real_victoria_logs(
+    victoria_logs_url: str, kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig))
+    monkeypatch.chdir(home.path)
+    execute(ROOT / "docs" / "logs.md", home, {"http://victoria-logs.monitoring:9428": victoria_logs_url})
+
+
+@pytest.mark.timeout(300)
+def test_the_page_about_traces_with_jaeger_and_a_stand_in_for_tempo(
+    kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig))
+    monkeypatch.chdir(home.path)
+    with served(RECORDED_FOR_DOCS, real=shop_in_jaeger, server=JAEGER) as jaeger, tempo() as (other, _):
+        urls = {"http://jaeger-query.tracing:16686": jaeger, "http://tempo.tracing:3200": other}
+        execute(ROOT / "docs" / "traces.md", home, urls)
+
+
+@pytest.mark.timeout(300)
+def test_the_page_about_grafana_with_a_stand_in(
+    kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig), GRAFANA_TOKEN=TOKEN)
+    monkeypatch.chdir(home.path)
+    with grafana() as server:
+        execute(ROOT / "docs" / "grafana.md", home, {"http://grafana.monitoring:3000": server.url})
+
+
+@pytest.mark.timeout(300)
+def test_the_page_about_several_clusters_with_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home.make(tmp_path / "home")
+    monkeypatch.chdir(home.path)
+    with two_clusters(home.path):
+        execute(ROOT / "docs" / "clusters.md", home)
 
 
 @pytest.mark.timeout(300)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 import httpx
 
+from holmes.app.cluster import default_cluster
+from holmes.investigations.alerts.clusters import AlertClusters
 from holmes.investigations.alerts.routes import LabelPattern, Route, Routes
 from holmes.settings.alerts import UPSTREAM_SLACK, SlackSettings, WebhookSettings
 from holmes.settings.located import nearest
@@ -56,6 +58,21 @@ def alert_routes(settings: Settings, models: Collection[str]) -> Routes:
     return Routes(routes)
 
 
+def alert_clusters(settings: Settings) -> AlertClusters:
+    """Build the assignment of alerts to clusters. Raises `ConfigError` for an unknown default cluster.
+
+    A recording, or a cluster that options of kubectl select, gets all alerts.
+    """
+    if settings.cluster == "":
+        return AlertClusters()
+    return AlertClusters(
+        names=tuple(settings.clusters.clusters),
+        label=settings.alerts.cluster_label,
+        default=settings.cluster or default_cluster(settings),
+        only=settings.cluster,
+    )
+
+
 def _route(given: RouteSettings) -> Route:
     return Route(
         name=given.name,
@@ -94,6 +111,7 @@ def alert_intake(
         max_cost_per_day=max_cost_per_day,
         max_per_hour=alerts.max_per_hour,
         asks_llm=settings.asks_llm,
+        clusters=alert_clusters(settings),
     )
     models_of_alerts = (None, *(route.model for route in alerts.routes))
     if max_cost_per_day is None and alerts.max_per_hour is None and any(map(settings.asks_llm, models_of_alerts)):

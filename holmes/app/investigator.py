@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from holmes.app.cluster import require_cluster
 from holmes.app.models import build_models, check_models
-from holmes.app.outfits import outfit_of
+from holmes.app.outfits import OutfitParts, Outfits
 from holmes.app.redaction import mask_process, text_mask
 from holmes.app.toolsets import open_toolsets
 from holmes.core.context_usage import compact_conversation, context_usage
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 
     from holmes.app.models import BuiltModels, ConfiguredModel
+    from holmes.app.outfits import Outfit
     from holmes.app.requests import AskRequest, RunParts
     from holmes.app.toolsets import OpenToolsets
     from holmes.core.context_usage import ContextUsage
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message
-    from holmes.values.tools import ResultStore
+    from holmes.values.tools import ResultStore, Toolset
 
 _SECONDS_PER_DAY = 86_400
 _BYTES_PER_MEGABYTE = 1_000_000
@@ -55,11 +56,10 @@ _BYTES_PER_MEGABYTE = 1_000_000
 class Investigator:
     """Answers any number of questions with one configuration."""
 
-    def __init__(self, parts: LoopParts, max_steps: int, system: SystemMessage, warnings: tuple[str, ...]) -> None:
+    def __init__(self, parts: LoopParts, max_steps: int, outfits: Outfits, warnings: tuple[str, ...]) -> None:
         self._parts = parts
         self._max_steps = max_steps
-        self._loop = ToolCallingLLM(parts, max_steps=max_steps)
-        self._system = system
+        self._outfits = outfits
         self.warnings = warnings
 
     def ask(self, request: AskRequest, parts: RunParts | None = None) -> AsyncGenerator[AgentEvent, None]:
@@ -67,8 +67,10 @@ class Investigator:
 
         Closing the generator cancels the run. `parts` applies only to this run.
         """
-        loop = self._loop if parts is None else ToolCallingLLM(self._parts_of(parts), max_steps=self._max_steps)
-        return loop.call_stream(self._messages(request))
+        outfit = self._outfits.of(_first_question(request.conversation) or request.question)
+        own = self._offering(outfit)
+        loop = ToolCallingLLM(own if parts is None else _parts_of(own, parts), max_steps=self._max_steps)
+        return loop.call_stream(_messages(request, outfit.system))
 
     def single_calls(self) -> SingleCalls:
         """Return a runner of tool calls for one client. It offers the tools that no person must approve."""
@@ -76,38 +78,52 @@ class Investigator:
 
     def compact(self, conversation: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
         """Compact the conversation now. The last event is `HistoryReplaced` or `RunFailed`."""
-        return compact_conversation(self._parts, (self._system, *_without_system(conversation)))
+        outfit = self._outfits.of(_first_question(conversation))
+        return compact_conversation(self._offering(outfit), (outfit.system, *_without_system(conversation)))
 
     async def context_usage(self, conversation: tuple[Message, ...]) -> ContextUsage:
         """Measure how much of the context window the conversation uses, with the current system prompt and tools."""
-        return await context_usage(self._parts, (self._system, *_without_system(conversation)))
+        outfit = self._outfits.of(_first_question(conversation))
+        return await context_usage(self._offering(outfit), (outfit.system, *_without_system(conversation)))
 
-    def _parts_of(self, parts: RunParts) -> LoopParts:
-        wrap = parts.wrap_model
-        models = self._parts.models
-        if wrap is not None:
-            models = tuple(
-                replace(
-                    each,
-                    model=wrap(each.model),
-                    summary_model=wrap(each.summary_model) if each.summary_model else None,
-                )
-                for each in models
+    def _offering(self, outfit: Outfit) -> LoopParts:
+        if outfit.tools is None:
+            return self._parts
+        return replace(self._parts, executor=self._parts.executor.offering(outfit.tools))
+
+
+def _parts_of(own: LoopParts, parts: RunParts) -> LoopParts:
+    wrap = parts.wrap_model
+    models = own.models
+    if wrap is not None:
+        models = tuple(
+            replace(
+                each,
+                model=wrap(each.model),
+                summary_model=wrap(each.summary_model) if each.summary_model else None,
             )
-        return replace(self._parts, models=models, steps=parts.steps or self._parts.steps)
-
-    def _messages(self, request: AskRequest) -> tuple[Message, ...]:
-        """Return the current system prompt, the conversation, the attachments and the question as messages."""
-        system = self._system
-        if request.instructions:
-            system = SystemMessage(text=f"{system.text}\n\n{request.instructions}")
-        earlier = _without_system(request.conversation)
-        attached = tuple(
-            user_text(render_prompt("attachment", {"name": attachment.name, "text": attachment.text}), "attachment")
-            for attachment in request.attachments
+            for each in models
         )
-        question = UserMessage(parts=(Text(text=request.question), *request.images))
-        return (system, *earlier, *attached, question)
+    return replace(own, models=models, steps=parts.steps or own.steps)
+
+
+def _messages(request: AskRequest, system: SystemMessage) -> tuple[Message, ...]:
+    """Return the current system prompt, the conversation, the attachments and the question as messages."""
+    if request.instructions:
+        system = SystemMessage(text=f"{system.text}\n\n{request.instructions}")
+    earlier = _without_system(request.conversation)
+    attached = tuple(
+        user_text(render_prompt("attachment", {"name": attachment.name, "text": attachment.text}), "attachment")
+        for attachment in request.attachments
+    )
+    question = UserMessage(parts=(Text(text=request.question), *request.images))
+    return (system, *earlier, *attached, question)
+
+
+def _first_question(conversation: tuple[Message, ...]) -> str:
+    """Return the first question, which decides on the tools of the whole conversation."""
+    requests = (each for each in conversation if isinstance(each, UserMessage) and each.kind == "request")
+    return next((each.text for each in requests), "")
 
 
 def _without_system(conversation: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -222,7 +238,14 @@ class Assembly:
 def _assemble(settings: Settings, chain: BuiltModels, opened: OpenToolsets, guards: Guards) -> Investigator:
     store, redactor = guards.store, guards.redactor
     first = chain.models[0]
-    toolsets = opened.create(chain.models, store, guards.approver, redactor)
+
+    def create(now: OpenToolsets) -> tuple[Toolset, ...]:
+        return now.create(chain.models, store, guards.approver, redactor)
+
+    async def renewed() -> tuple[Toolset, ...]:
+        return create(await opened.renewed())
+
+    toolsets = create(opened)
     names = {tool.name for toolset in toolsets for tool in toolset.tools}
     reviewer = RulesReviewer(
         has_tool=FIRST_LOOK_TOOL in names,
@@ -230,10 +253,9 @@ def _assemble(settings: Settings, chain: BuiltModels, opened: OpenToolsets, guar
         reviews=settings.investigation.answer_review,
         details=settings.investigation.details,
     )
-    outfit = outfit_of(settings, first, toolsets, opened.unavailable, first_look=reviewer.takes_first_look)
     parts = LoopParts(
         models=chain.models,
-        executor=ToolExecutor(outfit.toolsets, mask=text_mask(redactor)),
+        executor=ToolExecutor(toolsets, mask=text_mask(redactor), renew=renewed if opened.has_servers else None),
         store=store,
         prompts=LoopPrompts(
             compaction=render_prompt("compaction"),
@@ -247,8 +269,18 @@ def _assemble(settings: Settings, chain: BuiltModels, opened: OpenToolsets, guar
     return Investigator(
         parts,
         settings.investigation.max_steps,
-        outfit.system,
-        (*opened.warnings, *opened.broken, *outfit.warnings),
+        Outfits(
+            OutfitParts(
+                settings=settings,
+                model=first,
+                toolsets=toolsets,
+                on_demand=opened.on_demand,
+                changing=opened.has_servers,
+                unavailable=opened.unavailable,
+                first_look=reviewer.takes_first_look,
+            )
+        ),
+        (*opened.warnings, *opened.broken),
     )
 
 
@@ -267,5 +299,8 @@ def conversation_store(settings: Settings) -> ConversationStore:
     """Open the store of this user's conversations."""
     storage = settings.storage
     return ConversationStore(
-        storage.conversations_path, retention_days=storage.conversation_retention_days, limit=storage.conversation_limit
+        storage.conversations_path,
+        retention_days=storage.conversation_retention_days,
+        limit=storage.conversation_limit,
+        cluster=settings.cluster or None,
     )

@@ -1,4 +1,4 @@
-"""Manages the investigators of the server. Each requested model has one investigator, which is opened on first use.
+"""Manages the investigators of the server. Each requested model has one in each cluster, which is opened on first use.
 
 Each run has its own recorded steps, budget and approver. A context variable contains the approver, but only while the
 first event of a run is produced. The tool tasks of the run inherit the variable at this time, so the tools of other
@@ -7,18 +7,16 @@ runs cannot read it.
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from holmes.app.cluster import require_cluster
-from holmes.app.investigator import Guards, open_assembly, result_store
+from holmes.app.cluster_desks import ClusterDesks
+from holmes.app.investigator import Guards, result_store
 from holmes.app.requests import AskRequest, RunParts
 from holmes.app.toolsets import watch_toolsets
 from holmes.investigations.queue.budget import Budget, Budgeted
-from holmes.investigations.queue.queue import repeat, running
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.telemetry.readers import observed, traced
 from holmes.telemetry.runs import ReplayNotes, RunAttributes
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from types import TracebackType
 
-    from holmes.app.investigator import Assembly, Investigator
+    from holmes.app.investigator import Investigator
     from holmes.app.telemetry import Telemetry
     from holmes.app.toolsets import OpenToolsets
     from holmes.core.tools_utils.tool_executor import Approver
@@ -77,15 +75,15 @@ _CHAT: Final = "chat"
 class InvestigatorsParts:
     """The parts that all runs share.
 
-    If `results` is None, tool results are stored in files. `spent_today` returns today's cost in US dollars. If
-    `toolsets` is None, `Investigators` creates a toolset watch.
+    If `results` is None, tool results are stored in files. `spent_today` returns today's cost in US dollars. `watch`
+    creates the toolset watch of a cluster from its settings. By default, the watch checks the toolsets itself.
     """
 
     redactor: Redactor | None
     results: ResultStore | None
     spent_today: Callable[[], Awaitable[float]]
     telemetry: Telemetry
-    toolsets: ToolsetWatch[OpenToolsets] | None = None
+    watch: Callable[[Settings], ToolsetWatch[OpenToolsets]] | None = None
 
 
 class Investigators:
@@ -97,23 +95,20 @@ class Investigators:
         if parts.results is None and settings.storage.results_enabled:
             self.results = result_store(settings)
         self._parts = parts
-        self.toolsets = parts.toolsets or watch_toolsets(settings, redactor=parts.redactor)
-        self._opened: dict[str, Assembly] = {}
-        self._opening = asyncio.Lock()
-        self._stack = AsyncExitStack()
+        guards = Guards(approver=RunApprover(), redactor=parts.redactor, store=self.results)
+        watch = parts.watch or (lambda own: watch_toolsets(own, redactor=parts.redactor))
+        self.clusters = ClusterDesks(settings, guards, watch)
 
     async def __aenter__(self) -> Self:
-        """Start the toolset checks. Each model is opened on first use."""
-        await self._stack.__aenter__()
-        self._stack.push_async_callback(self.toolsets.aclose)
-        await self._stack.enter_async_context(running(repeat(self.toolsets.step, 0), "holmes-toolsets"))
+        """Start the toolset checks. Each model and each further cluster is opened on first use."""
+        await self.clusters.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop the toolset checks, and close all models."""
-        await self._stack.__aexit__(kind, error, trace)
+        await self.clusters.__aexit__(kind, error, trace)
 
     def model_names(self) -> tuple[str, ...]:
         """Return the names of the chosen model, its fallbacks, the models of the model list and `builtin/triage`."""
@@ -121,13 +116,18 @@ class Investigators:
         return tuple(dict.fromkeys((self.settings.model.model, *self.settings.model_names(), *chain, BUILTIN_MODEL)))
 
     async def ask(
-        self, request: AskRequest, *, model: str | None = None, parts: RunParts | None = None
+        self,
+        request: AskRequest,
+        *,
+        model: str | None = None,
+        cluster: str | None = None,
+        parts: RunParts | None = None,
     ) -> AsyncGenerator[AgentEvent, None]:
         """Answer a chat request with `model`, by default the configured model. See `Investigator.ask`.
 
-        Raises `ConfigError` for an unknown model, and `ClusterUnreachable`.
+        Raises `ConfigError` for an unknown model or cluster, and `ClusterUnreachable`.
         """
-        events = (await self.investigator(model)).ask(request, parts)
+        events = (await self.investigator(model, cluster)).ask(request, parts)
         if parts and parts.approver:
             events = _with_approver(events, parts.approver)
         name, telemetry = self.require_model(model), self._parts.telemetry
@@ -139,14 +139,15 @@ class Investigators:
     ) -> AsyncGenerator[AgentEvent, None]:
         """Start or resume a queued investigation.
 
-        Raises `ConfigError` for an unknown model, and `ClusterUnreachable`.
+        Raises `ConfigError` for an unknown model or cluster, and `ClusterUnreachable`.
         """
-        await require_cluster(self.settings)
+        await (await self.clusters.desk(record.cluster)).require_reachable()
         budget = self.budget(cost_limit(record, self.settings.server.max_cost), spent)
         model = self.require_model(BUILTIN_MODEL if record.without_llm else record.model)
         replays = ReplayNotes(steps)
         parts = RunParts(steps=replays, wrap_model=lambda inner: budgeted(inner, budget))
-        events = (await self.investigator(model)).ask(AskRequest(question=record.question), parts)
+        investigator = await self.investigator(model, record.cluster)
+        events = investigator.ask(AskRequest(question=record.question), parts)
         attributes = RunAttributes(source=record.source, conversation_id=record.id, model=model)
         events = traced(events, self._parts.telemetry.tracer, attributes, replays=replays)
         return observed(events, self._parts.telemetry.metrics, source=None, model=model, replays=replays)
@@ -184,20 +185,13 @@ class Investigators:
             raise ConfigError(f"unknown model {name!r}; available models: {', '.join(self.model_names())}")
         return name
 
-    async def investigator(self, model: str | None) -> Investigator:
-        """Return the investigator of a model, by default the configured model, with the current toolsets.
+    async def investigator(self, model: str | None, cluster: str | None = None) -> Investigator:
+        """Return the investigator of a model and a cluster, by default the configured ones, with the current toolsets.
 
-        Raises `ConfigError` for an unknown model, and `ClusterUnreachable`.
+        Raises `ConfigError` for an unknown model or cluster, and `ClusterUnreachable`.
         """
         name = self.require_model(model)
-        toolsets = await self.toolsets.current()
-        async with self._opening:
-            if name not in self._opened:
-                settings = replace(self.settings, model=self.settings.model.model_copy(update={"model": name}))
-                guards = Guards(approver=RunApprover(), redactor=self._parts.redactor, store=self.results)
-                opened = open_assembly(settings, guards, self.toolsets.current)
-                self._opened[name] = await self._stack.enter_async_context(opened)
-            return self._opened[name].with_toolsets(toolsets)
+        return await (await self.clusters.desk(cluster)).investigator(name)
 
 
 def cost_limit(record: InvestigationRecord, general: float | None) -> float | None:

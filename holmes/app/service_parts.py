@@ -56,12 +56,15 @@ def shared_results(settings: Settings, database: Database) -> ResultStore | None
     return DatabaseResultStore(database) if database.shared and settings.storage.results_enabled else None
 
 
-def news_composer(settings: Settings, database: Database, redactor: Redactor | None) -> NewsComposer:
+def news_composer(
+    settings: Settings, database: Database, redactor: Redactor | None, results: ResultStore | None
+) -> NewsComposer:
     return NewsComposer(
         database,
         public_url=settings.server.public_url,
         cluster=settings.investigation.cluster_name,
         mask=redactor.redact if redactor is not None else None,
+        results=results,
     )
 
 

@@ -6,9 +6,11 @@ import logging
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from holmes.app.alerts import alert_intake
+from holmes.app.cluster_desks import qualified
 from holmes.app.investigators import Investigators, InvestigatorsParts
 from holmes.app.service_parts import database_address, limit_arenas, shared_redactor, shared_results
 from holmes.app.telemetry import open_telemetry
@@ -24,11 +26,13 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
+    from holmes.app.toolsets import OpenToolsets
     from holmes.investigations.alerts.intake import AlertIntake
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.telemetry.metrics import Metrics
     from holmes.toolsets.registry import ToolsetStatus
+    from holmes.toolsets.watch import ToolsetWatch
     from holmes.values.tools import ResultStore
 
 _SWITCH_SECONDS: Final = 0.001
@@ -97,16 +101,23 @@ async def open_service(settings: Settings, *, redactor: Redactor | None, worker:
         telemetry = await stack.enter_async_context(open_telemetry(settings))
         investigations = InvestigationRecords(database)
 
-        def on_check(statuses: tuple[ToolsetStatus, ...]) -> None:
-            telemetry.metrics.toolsets({status.name: status.state for status in statuses})
-            worker.use_toolsets(statuses)
+        states: dict[str | None, dict[str, str]] = {}
+
+        def on_check(cluster: str | None, statuses: tuple[ToolsetStatus, ...]) -> None:
+            states[cluster] = {qualified(cluster, status.name, settings): status.state for status in statuses}
+            telemetry.metrics.toolsets({name: state for own in states.values() for name, state in own.items()})
+            if not settings.serves_several:
+                worker.use_toolsets(statuses)
+
+        def watch(own: Settings) -> ToolsetWatch[OpenToolsets]:
+            return watch_toolsets(own, redactor=redactor, on_check=partial(on_check, own.cluster))
 
         parts = InvestigatorsParts(
             redactor=redactor,
             results=shared_results(settings, database),
             spent_today=investigations.spent_today,
             telemetry=telemetry,
-            toolsets=watch_toolsets(settings, redactor=redactor, on_check=on_check),
+            watch=watch,
         )
         await stack.enter_async_context(worker.working(settings))
         investigators = await stack.enter_async_context(Investigators(settings, parts))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holmes.app.alerts import open_destinations
@@ -31,12 +32,12 @@ from holmes.investigations.records.results import delete_old
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from holmes.app.toolsets import OpenToolsets
+    from holmes.app.cluster_desks import ClusterDesks
     from holmes.investigations.queue.queue import InvestigationQueue
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.telemetry.metrics import Metrics
-    from holmes.toolsets.watch import ToolsetWatch
+    from holmes.toolsets.registry import ToolsetStatus
 
 _RETENTION_PAUSE_SECONDS = 600.0
 
@@ -49,12 +50,17 @@ class Work:
     queue: InvestigationQueue
     deliveries: DeliveryWorker
     metrics: Metrics
-    toolsets: ToolsetWatch[OpenToolsets]
+    clusters: ClusterDesks
 
     def wake(self) -> None:
         """Notify the workers that investigations or notifications are queued."""
         self.queue.wake()
         self.deliveries.wake()
+
+    def adopt(self, statuses: tuple[ToolsetStatus, ...]) -> None:
+        """Adopt the toolset states of the only cluster, which the serving process determined."""
+        for desk in self.clusters.opened.values():
+            desk.toolsets.adopt(statuses)
 
     def begin_to_end(self) -> None:
         """Stop taking new work. Leaving the context waits for running work."""
@@ -73,12 +79,14 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bo
         stack.push_async_callback(database.close)
         redactor = await shared_redactor(database, redactor)
         telemetry = await stack.enter_async_context(open_telemetry(settings, warn=False))
+        # With several clusters, each process checks the toolsets of the clusters that it uses.
+        watch = partial(watch_toolsets, redactor=redactor, adopts=adopts and not settings.serves_several)
         parts = InvestigatorsParts(
             redactor=redactor,
             results=shared_results(settings, database),
             spent_today=InvestigationRecords(database).spent_today,
             telemetry=telemetry,
-            toolsets=watch_toolsets(settings, redactor=redactor, adopts=adopts),
+            watch=watch,
         )
         destinations = await stack.enter_async_context(open_destinations(settings))
         investigators = await stack.enter_async_context(Investigators(settings, parts))
@@ -86,7 +94,7 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bo
         deliveries = DeliveryWorker(
             database,
             destinations,
-            news_composer(settings, database, redactor).compose,
+            news_composer(settings, database, redactor, investigators.results).compose,
             count=lambda destination, outcome: metrics.delivery(destination=destination, outcome=outcome),
         )
 
@@ -101,7 +109,7 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bo
         await queue.start()
         await stack.enter_async_context(running(_clean_up(settings, database, queue), "holmes-retention"))
         yield Work(
-            database=database, queue=queue, deliveries=deliveries, metrics=metrics, toolsets=investigators.toolsets
+            database=database, queue=queue, deliveries=deliveries, metrics=metrics, clusters=investigators.clusters
         )
 
 

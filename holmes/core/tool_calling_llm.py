@@ -24,11 +24,11 @@ from holmes.values.events import (
     ApprovalRequired,
     AssistantReplied,
     TokensCounted,
-    ToolCallFinished,
     ToolCallStarted,
     TurnStarted,
 )
 from holmes.values.messages import user_text
+from holmes.values.on_demand import called
 from holmes.values.steps import concurrently, stream_events
 
 if TYPE_CHECKING:
@@ -159,12 +159,12 @@ class ToolCallingLLM:
         self, run: LoopRun, call: ToolCall, step_name: str, answer: ToolMessage | None = None
     ) -> ToolMessage:
         """Run `call` as a durable step, unless `answer` already contains its result."""
-        executor, emit = self._parts.executor, run.emit
+        executor, emit, shown = self._parts.executor, run.emit, called(call)
         toolset, description = executor.toolset_name(call), executor.describe(call)
-        await emit(ToolCallStarted(call=call, toolset=toolset, description=description))
+        await emit(ToolCallStarted(call=shown, toolset=toolset, description=description))
         asks = answer is None and executor.needs_approval(call)
         if asks:
-            await emit(ApprovalRequired(call=call, description=description))
+            await emit(ApprovalRequired(call=shown, description=description))
         answer = answer or run.refused(call)
         if answer is None:
             outcome = await self._parts.steps.run(
@@ -173,21 +173,11 @@ class ToolCallingLLM:
         else:
             outcome = ToolOutcome.of(answer)
         message = await run.answer_repeated(call, outcome.spill.message)
-        if spilled := outcome.spilled(call):
+        if spilled := outcome.spilled(shown):
             await emit(spilled)
         if message.status == "approval_required" and not asks:  # the tool itself requires approval
-            await emit(ApprovalRequired(call=call, description=description))
-        await emit(
-            ToolCallFinished(
-                call=call,
-                toolset=toolset,
-                description=description,
-                message=message,
-                invocation=outcome.invocation,
-                error=outcome.error,
-                elapsed_seconds=outcome.elapsed_seconds,
-            )
-        )
+            await emit(ApprovalRequired(call=shown, description=description))
+        await emit(outcome.finished(shown, message, toolset=toolset, description=description))
         return message
 
 
@@ -214,6 +204,7 @@ async def invoke_llm_tool_call(parts: LoopParts, run: LoopRun, call: ToolCall, h
         invocation=result.invocation,
         error=result.error if result.status == "error" else None,
         elapsed_seconds=monotonic() - started,
+        chart=result.chart,
     )
 
 

@@ -41,13 +41,23 @@ class AlertNews:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PictureNews:
+    """A chart as a PNG. `alt` describes it for people who cannot see it."""
+
+    id: str
+    title: str
+    alt: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationNews:
     """The investigation that the news reports.
 
     `answer` is Markdown. `summary` is the sentence that states the verdict. `root_cause` is the same sentence if the
     answer found the cause, else None. `cost` is in US dollars.
     `without_llm` is true if `builtin/triage` answered. `without_llm_reason` is set if `builtin/triage` replaced the
-    configured model.
+    configured model. `pictures` are the charts behind the answer, at most three.
     """
 
     id: str
@@ -65,6 +75,7 @@ class InvestigationNews:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     link: str | None = None
+    pictures: tuple[PictureNews, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 """Sends notifications to Slack. Each incident has one message, which Holmes updates. The thread contains the answers.
 
-This requires a bot token with the scope `chat:write`. Slack has no idempotency keys, so the metadata of each message
-contains its key. After an attempt with an unknown outcome, Holmes searches the existing messages for this key. The
-search requires the channel id and the scope `channels:history` (`groups:history` for private channels). Without the id
-and the scope, a message can appear twice.
+This requires a bot token with the scope `chat:write`, and with `files:write` for pictures. Slack has no idempotency
+keys, so the metadata of each message contains its key. After an attempt with an unknown outcome, Holmes searches the
+existing messages for this key. The search requires the channel id and the scope `channels:history` (`groups:history`
+for private channels). Without the id and the scope, a message can appear twice.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.destinations.destination import DeliveryFailed
 from holmes.destinations.slack_api import SlackApi, SlackFailed
 from holmes.destinations.slack_blocks import replies, root_message
+from holmes.destinations.slack_files import post_pictures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,10 +78,15 @@ class SlackDestination:
                 if key not in thread.sent:
                     await self._post(message, key, thread)
                     thread = replace(thread, sent=(*thread.sent, key))
+            thread = await self._with_pictures(news, thread)
         except DeliveryFailed as failure:
             failure.reference = thread.to_json() if thread else None
             raise
         return replace(thread, sent=()).to_json()
+
+    async def _with_pictures(self, news: IncidentNews, thread: _Thread) -> _Thread:
+        sent = await post_pictures(self._api, news, channel=thread.channel, ts=thread.ts, sent=thread.sent)
+        return replace(thread, sent=(*thread.sent, *sent))
 
     async def _with_root(self, news: IncidentNews, thread: _Thread | None) -> _Thread:
         """Post or update the root message. Returns the thread of this message."""
@@ -159,6 +165,10 @@ def _keys(reply: JsonObject) -> Iterator[tuple[str, str]]:
         payload = metadata.get("event_payload") if isinstance(metadata, dict) else None
         if isinstance(payload, dict) and isinstance(payload.get("key"), str):
             yield payload["key"], str(message.get("ts"))
+        files = message.get("files") if isinstance(message, dict) else None
+        for file in files if isinstance(files, list) else ():
+            if isinstance(file, dict) and isinstance(file.get("name"), str):
+                yield file["name"], str(message.get("ts"))
 
 
 def _json(value: dict[str, object]) -> JsonObject:

@@ -87,8 +87,31 @@ class SlackApi:
         return await self._call(method, json=dict(arguments))
 
     async def read(self, method: str, arguments: Mapping[str, str]) -> JsonObject:
-        """Call a method that only reads. Sends form data, because Slack does not accept JSON. Raises `SlackFailed`."""
+        """Call a method that does not accept JSON: one that only reads, or one for files. Raises `SlackFailed`."""
         return await self._call(method, data=dict(arguments))
+
+    async def upload(self, url: str, content: bytes, media_type: str) -> None:
+        """Send the bytes of a file to the URL that Slack gave for it, without the token. Raises `SlackFailed`."""
+        import aiohttp
+
+        own, given = httpx.URL(self._url), httpx.URL(url)
+        if given.scheme != "https" and place(given) != place(own):
+            raise SlackFailed(
+                f"{self.name}: Slack's address for files is not encrypted: {place(given)}", retryable=False
+            )
+        failed = f"{self.name}: {place(given)}"
+        timeout = aiohttp.ClientTimeout(total=self._timeout_seconds, connect=_CONNECT_TIMEOUT_SECONDS)
+        headers, tls = {"Content-Type": media_type}, await self._authorities() or True
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout, trust_env=True) as session,
+                session.post(url, data=content, headers=headers, allow_redirects=False, ssl=tls) as response,
+            ):
+                status = response.status
+        except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
+            raise SlackFailed(f"{failed} did not take a file: {type(error).__name__}", retryable=True) from None
+        if status != 200:
+            raise SlackFailed(f"{failed} responded to a file with HTTP {status}", retryable=status >= 500)
 
     async def _call(
         self, method: str, *, json: dict[str, Any] | None = None, data: dict[str, Any] | None = None

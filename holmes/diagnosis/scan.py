@@ -13,7 +13,8 @@ import time
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from holmes.diagnosis.counts import checked_kinds, objects_in_scope, too_young
 from holmes.diagnosis.engine import chosen_rules, merged_findings, workload_ref
@@ -30,7 +31,7 @@ from holmes.values.findings import SEVERITIES, DiagnosisReport, NotChecked, Scan
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
     from holmes.diagnosis.rule import Fault, Rule
     from holmes.diagnosis.usage import Usage
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState, Gap, GapCategory, LogKey
     from holmes.kubernetes.state_reader import Progress
     from holmes.values.findings import Finding, ObjectRef
+
+    ReadStoredOf: TypeAlias = Callable[[ClusterState, Sequence[LogKey], LogLimits], Awaitable[Mapping[LogKey, str]]]
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +61,7 @@ class ScanRequest:
 
     `rights` states what to read if the whole cluster may not be read. By default, this is the namespace of the
     kubeconfig context. `wanted` filters the incidents in the report and does not change which objects are read.
+    `stored` reads logs that the nodes do not have.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -67,6 +71,7 @@ class ScanRequest:
     log_limits: LogLimits = field(default_factory=LogLimits)
     rights: Rights | None = None
     grace_seconds: float = 60.0
+    stored: ReadStoredOf | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +153,8 @@ async def _scan(client: ClusterClient, request: ScanRequest, progress: Progress 
     state, cost = await reader.read()
     _require_namespaces(state, request.namespaces)
     run = await asyncio.to_thread(run_rules, rules, state)
-    logs = await read_logs(client, run.wanted_logs, request.log_limits)
+    stored = partial(request.stored, state) if request.stored is not None else None
+    logs = await read_logs(client, run.wanted_logs, request.log_limits, stored)
     if logs.logs:
         state = state.with_logs(logs.logs)
         run = await asyncio.to_thread(run_rules, rules, state, run)
@@ -188,7 +194,10 @@ def result_of(
 
 
 async def with_more_logs(
-    client: ClusterClient, result: ScanResult, wanted: Callable[[ScanResult], Sequence[LogKey]]
+    client: ClusterClient,
+    result: ScanResult,
+    wanted: Callable[[ScanResult], Sequence[LogKey]],
+    stored: ReadStoredOf | None = None,
 ) -> ScanResult:
     """Read the logs that an answer needs, and judge the cluster again with them.
 
@@ -200,12 +209,15 @@ async def with_more_logs(
         if not missing:
             break
         tried |= set(missing)
-        result = await _with_logs(client, result, missing)
+        result = await _with_logs(client, result, missing, stored)
     return result
 
 
-async def _with_logs(client: ClusterClient, result: ScanResult, missing: Sequence[LogKey]) -> ScanResult:
-    reading = await read_logs(client, missing, ANSWER_LOGS)
+async def _with_logs(
+    client: ClusterClient, result: ScanResult, missing: Sequence[LogKey], stored: ReadStoredOf | None
+) -> ScanResult:
+    of_state = partial(stored, result.state) if stored is not None else None
+    reading = await read_logs(client, missing, ANSWER_LOGS, of_state)
     if not reading.logs:
         unread = tuple(dict.fromkeys((*result.report.not_checked, *reading.unread)))
         return replace(result, report=replace(result.report, not_checked=unread))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.words import lexicon
 from holmes.values.expressions import expression
+from holmes.values.on_demand import called
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +68,7 @@ def canonical_kind(word: str) -> str:
 
 def source_of(call: ToolCall) -> Source:
     """Determine the source of a result from its tool call."""
+    call = called(call)
     try:
         arguments: JsonValue = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):

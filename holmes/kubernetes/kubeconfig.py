@@ -87,6 +87,8 @@ class ClusterAccess:
     namespace: str
     cluster: Cluster
     user: User
+    is_service_account: bool = False
+    """Whether the cluster is that of this pod. A kubeconfig can give any cluster the name of this context."""
 
     def unreachable(self, why: str, advice: str) -> ClusterUnreachable:
         """Create a one-line error with the context, the server, the cause and the next step."""
@@ -96,7 +98,6 @@ class ClusterAccess:
 
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_IN_CLUSTER_CONTEXT = "in-cluster"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +183,11 @@ def _has_content(path: Path) -> bool:
 
 
 def _nothing_found(environment: Environment) -> str:
+    if environment.get("KUBECONFIG") == os.devnull:
+        return (
+            "No cluster is configured: without a kubeconfig, Holmes must run in a pod with a service account; use a "
+            "kubeconfig, or run Holmes in a pod of the cluster"
+        )
     candidates = ", ".join(repr(str(path)) for path in _candidate_files(environment))
     named = "KUBECONFIG specifies" if environment.get("KUBECONFIG") else "tried"
     return (
@@ -380,11 +386,12 @@ def _of_service_account(environment: Environment, folder: Path) -> ClusterAccess
     except OSError:
         namespace = ""
     return ClusterAccess(
-        context=_IN_CLUSTER_CONTEXT,
+        context="in-cluster",
         namespace=namespace or "default",
         cluster=Cluster(
             server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
             authority=Pem(what="certificate-authority", path=folder / "ca.crt"),
         ),
         user=User(name="service account", token_file=folder / "token"),
+        is_service_account=True,
     )

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _LIST_KINDS: Final = {(kind.group, kind.resource): f"{kind.name}List" for kind in (EVENT, *KINDS)}
 _ANY_KIND: Final = ("", "List", "PartialObjectMetadataList")
+NOT_RECORDED: Final = "notRecorded"
+"""The field of a list's metadata in which the server of a recording states what is missing of the list."""
+
 _FREE_PAGES: Final = 100
 _FEW_OBJECTS: Final = 10
 
@@ -23,13 +26,15 @@ class ListPage:
     """One page of a list. `token` is the position of the next page, and `remaining` the objects after this page.
 
     `fault` states why the response is not a valid page. It is empty for a valid page. `items` are the objects that can
-    be used anyway.
+    be used anyway. `missing` are the namespaces of a recording in which the list is incomplete, each with the reason.
+    An empty namespace stands for the whole cluster.
     """
 
     items: tuple[JsonObject, ...]
     token: str
     remaining: int | None
     fault: str
+    missing: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, path: str, answer: JsonObject) -> ListPage:
@@ -45,6 +50,7 @@ class ListPage:
             token=text(metadata, "continue"),
             remaining=integer(metadata, "remainingItemCount") or None,
             fault=fault,
+            missing=tuple((text(each, "namespace"), text(each, "why")) for each in children(metadata, NOT_RECORDED)),
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from holmes.kubernetes.errors import ApiError
 from holmes.kubernetes.kinds import api_path
@@ -19,10 +19,12 @@ from holmes.values.steps import concurrently
 from holmes.values.texts import without_last_word
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.cluster_state import LogKey
+
+    ReadStored: TypeAlias = Callable[[Sequence[LogKey], "LogLimits"], Awaitable[Mapping[LogKey, str]]]
 
 # The kubelet returns this line with status 200 and without a time if the container was already removed.
 _LOG_IS_GONE: Final = expression(r"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
@@ -56,14 +58,26 @@ class LogReading:
     unread: tuple[NotChecked, ...]
 
 
-async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: LogLimits) -> LogReading:
-    """Read the `wanted` logs, but at most `limits.logs` of them. A log that cannot be read is listed in `unread`."""
+async def read_logs(
+    client: ClusterClient, wanted: Sequence[LogKey], limits: LogLimits, stored: ReadStored | None = None
+) -> LogReading:
+    """Read the `wanted` logs, but at most `limits.logs` of them. A log that cannot be read is listed in `unread`.
+
+    `stored` reads logs that the nodes do not have, where a source of logs has them.
+    """
     chosen = tuple(dict.fromkeys(wanted))
     reading, left_out = chosen[: limits.logs], chosen[limits.logs :]
     deadline = asyncio.get_running_loop().time() + limits.seconds
     read = await concurrently(_read(client, key, limits, deadline) for key in reading)
     logs = {key: text for key, (text, _) in zip(reading, read, strict=True) if text}
-    unread = [NotChecked(what=_shown(key), why=why) for key, (_, why) in zip(reading, read, strict=True) if why]
+    missing = [key for key in reading if key not in logs]
+    if stored is not None and missing:
+        logs |= await stored(missing, limits)
+    unread = [
+        NotChecked(what=_shown(key), why=why)
+        for key, (_, why) in zip(reading, read, strict=True)
+        if why and key not in logs
+    ]
     if left_out:
         what = f"{len(left_out)} more logs, for example the {_shown(left_out[0])}"
         unread.append(NotChecked(what=what, why=f"at most {limits.logs} logs are read"))

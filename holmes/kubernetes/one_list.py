@@ -90,9 +90,9 @@ _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.i
 class OneList:
     """A list of one kind in one namespace, or in the whole cluster if `place` is empty, and what was read of it.
 
-    `gap` states why the list is incomplete. `token` is the position of the next page. `requests`, `answers` and
-    `failures` count the requests, the valid pages that were read, and the attempts that failed. `seconds` is the
-    duration of the last attempt.
+    `gap` states why the list is incomplete, and `missing` what a recording lacks of it. `token` is the position of the
+    next page. `requests`, `answers` and `failures` count the requests, the valid pages that were read, and the attempts
+    that failed. `seconds` is the duration of the last attempt.
     """
 
     kind: Kind
@@ -100,6 +100,7 @@ class OneList:
     objects: list[ClusterObject] = field(default_factory=list)
     events: list[ClusterEvent] = field(default_factory=list)
     gap: Gap | None = None
+    missing: tuple[Gap, ...] = ()
     token: str = ""
     count: int = 0
     requests: int = 0
@@ -144,6 +145,9 @@ class OneList:
             if page.fault:
                 self.leave(page.fault)
             self.answers += not page.fault or bool(page.items)
+            self.missing = tuple(
+                Gap(kind=self.name, why=why, namespace=namespace, category="limit") for namespace, why in page.missing
+            )
             await asyncio.to_thread(self._keep, page.items, client.scope)
             self.token, why = page.token, guard.fault_after(page, self.count)
             if not self.token:

@@ -261,7 +261,8 @@ class StateReader:
         namespaces = frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else recorded)
         # The user did not select these namespaces for the recording, so it is expected that they are missing.
         unasked = {SYSTEM_NAMESPACE, _NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
-        gaps = (each.gap for each in self._lists if each.gap is not None)
+        gaps = [each.gap for each in self._lists if each.gap is not None]
+        gaps += [gap for each in self._lists for gap in each.missing]
         reading = Reading(
             # `now` is at least the time of the newest object.
             # Otherwise, a wrong date header from a proxy could make objects look new.

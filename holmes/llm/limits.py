@@ -79,7 +79,7 @@ def resolve_limits(
         max_output_tokens=output or _DEFAULT_OUTPUT_TOKENS,
         vision=bool(vision),
         encoding=_encoding(facts.model),
-        image_formula=_image_formula(facts),
+        image_formula=_image_formula(facts) if vision else "note",
         thinking_tokens=max(thinking_tokens(config), facts.thinking_tokens),
     )
 

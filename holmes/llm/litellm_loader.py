@@ -95,7 +95,7 @@ def preload() -> Future[LitellmModule]:
     """Start the import in the background unless it has already started. Returns its future."""
     with _lock:
         if not _imports:
-            _prepare_environment()
+            prepare_environment()
             _imports.append(BackgroundImport(_import_litellm, name="litellm-import"))
         return _imports[0].future
 
@@ -135,7 +135,7 @@ def transport_errors() -> tuple[type[BaseException], ...]:
     return (openai.OpenAIError, httpx.HTTPError, TimeoutError, OSError)
 
 
-def _prepare_environment() -> None:
+def prepare_environment() -> None:
     """Set variables before the import thread starts, because they must not change while another thread copies them."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # otherwise the import reads a .env file

@@ -10,9 +10,10 @@ import asyncio
 import socket
 import ssl
 import sys
+import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from holmes.values.errors import ToolError
@@ -20,12 +21,39 @@ from holmes.values.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
+    from typing import Any
 
     import httpx
+
+    from holmes.values.json_types import JsonObject
 
 Method: TypeAlias = Literal["GET", "POST"]
 _ERROR_CHARACTERS: Final = 300
 _CONNECT_SECONDS: Final = 5.0
+
+
+class QueryRejectedError(ToolError):
+    """The source cannot run a query. The message is the source's own, with the place of an error in its syntax."""
+
+
+class LoginFailedError(Exception):
+    """Credentials cannot be obtained. Shown with the name of the source, so it has the reason and the next step."""
+
+    def __init__(self, why: str, advice: str) -> None:
+        super().__init__(why)
+        self.why, self.advice = why, advice
+
+
+class Login(Protocol):
+    """Adds credentials to each request to a source. They are obtained when the first request needs them."""
+
+    async def sign(self, request: httpx.Request) -> None:
+        """Add the credentials. Raises `LoginFailedError`."""
+        ...
+
+    def renews(self, request: httpx.Request) -> bool:
+        """Return whether `request`, which the source rejected with 401, can be sent again with other credentials."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +68,10 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAccess:
-    """The address of a source, and how to log in. `name` identifies the source in messages."""
+    """The address of a source, and how to log in. `name` identifies the source in messages.
+
+    `present_seconds` is what a source with samples of the past takes for now, in seconds since 1970.
+    """
 
     name: str
     url: str
@@ -48,10 +79,16 @@ class SourceAccess:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     bearer_token: str | None = field(default=None, repr=False)
+    login: Login | None = field(default=None, repr=False)
     tls: TlsFiles = TlsFiles()
     proxy: str | None = field(default=None, repr=False)
     timeout_seconds: float = 30.0
     response_bytes: int = 16 * 1024 * 1024
+    present_seconds: float | None = None
+
+    @property
+    def now(self) -> float:
+        return time.time() if self.present_seconds is None else self.present_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +97,31 @@ class Answered:
 
     status: int
     body: bytes
+
+
+class ResponseLines:
+    """The lines of a response, read as far as the reader wants them. `is_cut` is true after the limit of its size."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], status: int, limit_bytes: int) -> None:
+        self.status = status
+        self.is_cut = False
+        self._pieces = pieces
+        self._limit_bytes = limit_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pending, read_bytes = bytearray(), 0
+        async for piece in self._pieces:
+            read_bytes += len(piece)
+            pending += piece
+            if b"\n" in piece:
+                *lines, pending = pending.split(b"\n")
+                for line in lines:
+                    yield bytes(line)
+            if read_bytes > self._limit_bytes:
+                self.is_cut = True
+                return
+        if pending:
+            yield bytes(pending)
 
 
 @asynccontextmanager
@@ -82,39 +144,75 @@ class SourceClient:
         parameters: Sequence[tuple[str, str]] = (),
         *,
         method: Method = "GET",
+        json: JsonObject | None = None,
         accepts: frozenset[int] = frozenset(),
     ) -> Answered:
         """Read `path` below the URL of the source. POST sends the parameters as a form, for queries of any length.
 
-        A status other than 2xx is an error unless `accepts` contains it. Raises `ToolError` with one line.
+        With `json`, which is sent by POST as well, the parameters are part of the URL. A status other than 2xx is an
+        error unless `accepts` contains it. Raises `ToolError` with one line.
         """
-        try:
-            async with asyncio.timeout(self.access.timeout_seconds):
-                return await self._read(path, parameters, method, accepts)
-        except TimeoutError as error:
-            raise self._error(
-                f"no complete response within {self.access.timeout_seconds:g} s", "request less data, or try again"
-            ) from error
+        written = list(parameters)
+        if json is not None:
+            method, sent = "POST", {"params": written, "json": json}
+        else:
+            sent = {"params": written} if method == "GET" else {"data": _form(written)}
+        async with self._response(method, path, sent) as response:
+            body = await self._body(response)
+        if response.is_success or response.status_code in accepts:
+            return Answered(status=response.status_code, body=body)
+        raise self._error(*_refusal(response, body))
 
-    async def _read(
-        self, path: str, parameters: Sequence[tuple[str, str]], method: Method, accepts: frozenset[int]
-    ) -> Answered:
+    @asynccontextmanager
+    async def read_lines(
+        self, path: str, parameters: Sequence[tuple[str, str]], *, accepts: frozenset[int] = frozenset()
+    ) -> AsyncIterator[ResponseLines]:
+        """Open a response with one record in each line. The parameters are sent as a form. Errors are those of `read`.
+
+        A reader that has enough leaves the context, which closes the connection.
+        """
+        async with self._response("POST", path, {"data": _form(parameters)}) as response:
+            if not (response.is_success or response.status_code in accepts):
+                raise self._error(*_refusal(response, await self._body(response)))
+            yield ResponseLines(response.aiter_bytes(65_536), response.status_code, self.access.response_bytes)
+
+    @asynccontextmanager
+    async def _response(self, method: Method, path: str, sent: Mapping[str, Any]) -> AsyncIterator[httpx.Response]:
+        """Open a response. Errors become `ToolError`, also those that occur while it is read."""
         import httpx
 
-        written = list(parameters)
-        sent = {"params": written} if method == "GET" else {"data": _form(written)}
+        seconds = self.access.timeout_seconds
         try:
-            async with self._http.stream(method, f"{self.access.url.rstrip('/')}{path}", **sent) as response:
-                body = await self._body(response)
+            async with asyncio.timeout(seconds), self._answer(method, path, sent) as response:
+                yield response
+        except LoginFailedError as error:
+            raise self._error(error.why, error.advice) from error
+        except TimeoutError as error:
+            raise self._error(
+                f"no complete response within {seconds:g} s", "request less data, or try again"
+            ) from error
         except httpx.InvalidURL as error:
             raise self._error(f"the URL is not valid ({error})", "correct it") from error
         except (httpx.TransportError, ssl.SSLError) as error:
             raise self._error(*_why(error)) from error
         except httpx.DecodingError as error:
             raise self._error("the response is damaged", "check the address and proxies") from error
-        if response.is_success or response.status_code in accepts:
-            return Answered(status=response.status_code, body=body)
-        raise self._error(*_refusal(response, body))
+
+    @asynccontextmanager
+    async def _answer(self, method: Method, path: str, sent: Mapping[str, Any]) -> AsyncIterator[httpx.Response]:
+        """Send a request, and send it again if the source rejects credentials that can be replaced."""
+        login = self.access.login
+        for is_last in (login is None, True):
+            request = self._http.build_request(method, f"{self.access.url.rstrip('/')}{path}", **sent)
+            if login is not None:
+                await login.sign(request)
+            response = await self._http.send(request, stream=True)
+            try:
+                if is_last or response.status_code != 401 or login is None or not login.renews(request):
+                    yield response
+                    return
+            finally:
+                await response.aclose()
 
     async def _body(self, response: httpx.Response) -> bytes:
         body, limit = bytearray(), self.access.response_bytes
@@ -123,7 +221,7 @@ class SourceClient:
             if len(body) > limit:
                 raise self._error(
                     f"the response is larger than {limit // 1_048_576} MiB",
-                    "request fewer series, a shorter range or a larger step",
+                    "request less, for example a shorter range",
                 )
         return bytes(body)
 

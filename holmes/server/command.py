@@ -28,6 +28,7 @@ _EXTRA_MODULES: Final = ("fastapi", "dbos", "sqlalchemy", "nh3", "markdown_it", 
 )
 @click.option("--model", help="Use this model: a name from the model list or a litellm model name.")
 @click.option("--config", type=_PATH, help="Read this config file. Default: ~/.holmes/config.yaml.")
+@click.option("--cluster", "cluster_name", help="Serve only this cluster from `clusters` in the configuration.")
 @click.option("--kubeconfig", type=_PATH, help="Use this kubeconfig file.")
 @click.option("--context", "kube_context", help="Use this kubeconfig context.")
 @click.option("--snapshot", type=_PATH, help="Use a recording instead of a live cluster.")
@@ -38,6 +39,7 @@ def serve(
     /,
     *,
     config: Path | None,
+    cluster_name: str | None,
     snapshot: Path | None,
     demo: bool,
     **overrides: object,
@@ -47,17 +49,17 @@ def serve(
     Set HOLMES_API_KEY to accept requests from other machines. After Ctrl-C or SIGTERM, the server waits for running
     chats and exits.
     """
-    live = [name for name in ("kubeconfig", "kube_context") if overrides.get(name)]
-    if (snapshot is not None) + demo + bool(live) > 1:
-        message = "--demo, --snapshot and --kubeconfig/--context are mutually exclusive"
-        raise click.UsageError(message)
-    _require_extra()
     # Imported here and in `_run`, because `holmes serve --help` does not need these modules.
     from holmes.app.cluster import ClusterChoice
 
+    by_kubeconfig = any(overrides.get(each) for each in ("kubeconfig", "kube_context"))
+    choice = ClusterChoice(snapshot=snapshot, demo=demo, name=cluster_name, by_kubeconfig=by_kubeconfig)
+    if choice.clash:
+        raise click.UsageError(choice.clash)
+    _require_extra()
     keys = {"host": "server.host", "port": "server.port"}
     given = {keys.get(name, name): value for name, value in overrides.items()}
-    context.exit(_run(config, given, ClusterChoice(snapshot=snapshot, demo=demo)))
+    context.exit(_run(config, given, choice))
 
 
 def _require_extra() -> None:

@@ -19,7 +19,7 @@ from holmes.server.chat.chat_jobs import ChatJob
 from holmes.server.errors import ApiError, api_error, error_response
 from holmes.server.limits import client_of
 from holmes.server.security import keys_in, keys_of
-from holmes.values.errors import HolmesError
+from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -45,13 +45,18 @@ class McpEndpoint:
         self._starting = asyncio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
         self._holding: asyncio.Task[None] | None = None
-        self._calls: tuple[Investigator, SingleCalls] | None = None
+        self._calls: dict[str | None, tuple[Investigator, SingleCalls]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         keys, headers = keys_of(Request(scope)), Headers(scope=scope)
         if keys.required and not any(keys.matches(key) for key in keys_in(headers)):
             refused = ApiError(401, _KEY_REQUIRED, headers={"WWW-Authenticate": "Bearer"})
             await error_response(refused)(scope, receive, send)
+            return
+        try:
+            self._service.investigators.clusters.name_of(Request(scope).query_params.get("cluster") or None)
+        except ConfigError as error:
+            await error_response(ApiError(400, str(error)))(scope, receive, send)
             return
         manager = await self._started()
         await manager.handle_request(scope, receive, send)
@@ -78,19 +83,23 @@ class McpEndpoint:
             return self._manager
 
     async def _served(self, request: Any) -> ServedTools:  # noqa: ANN401  the SDK does not know the type
-        investigator = await self._service.investigators.investigator(None)
-        if self._calls is None or self._calls[0] is not investigator:
-            self._calls = (investigator, investigator.single_calls())
+        investigators = self._service.investigators
+        cluster = investigators.clusters.name_of(request.query_params.get("cluster") or None)
+        investigator = await investigators.investigator(None, cluster)
+        known = self._calls.get(cluster)
+        if known is None or known[0] is not investigator:
+            known = self._calls[cluster] = (investigator, investigator.single_calls())
 
         async def ask(question: str, report: Report) -> Answered:
-            return await self._ask(question, report, client_of(request))
+            job = ChatJob(ask=AskRequest(question=question), cluster=cluster)
+            return await self._ask(job, report, client_of(request))
 
-        return ServedTools(self._calls[1], ask)
+        return ServedTools(known[1], ask)
 
-    async def _ask(self, question: str, report: Report, client: str) -> Answered:
+    async def _ask(self, job: ChatJob, report: Report, client: str) -> Answered:
         """Run a chat, within the limits and the budget of all chats."""
         try:
-            run = await self._runs.start(ChatJob(ask=AskRequest(question=question)), client)
+            run = await self._runs.start(job, client)
         except ApiError as error:
             return Answered(text=str(error.detail), failed=True)
         except HolmesError as error:

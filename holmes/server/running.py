@@ -95,7 +95,8 @@ async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str
     tls = _tls_context(job.settings.server)
     ending = _ending_on_signals()
     with listener:
-        async with chosen_cluster(job.settings, job.choice) as chosen, AsyncExitStack() as stack:
+        one = chosen_cluster(job.settings, job.choice, needs_one=False)
+        async with one as chosen, AsyncExitStack() as stack:
             opening = open_service(chosen, redactor=job.redactor, worker=job.worker)
             service = await _opened_unless(ending, stack, opening)
             if service is None:

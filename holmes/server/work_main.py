@@ -175,7 +175,7 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
                 opened.wake()
             case UseToolsets():
                 pipe.send(ToolsetsUsed())
-                opened.toolsets.adopt(order.statuses)
+                opened.adopt(order.statuses)
             case BeginToEnd():
                 opened.begin_to_end()
             case SendFigures():

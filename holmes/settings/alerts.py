@@ -60,7 +60,7 @@ class SlackSettings(_Part):
     type: Literal["slack"]
     token: SecretStr
     """Bot token with the scope `chat:write`. The scope `channels:history` (`groups:history` for private channels)
-    prevents duplicate messages after a lost connection.
+    prevents duplicate messages after a lost connection. The scope `files:write` adds the pictures of an answer.
     """
     channel: str = Field(min_length=1)
     """ID or name of the channel."""
@@ -102,6 +102,11 @@ class AlertSettings(SettingsGroup):
     )
     """Destinations for incident notifications, by name: `type: slack` with `token` and `channel`, or `type: webhook`
     with `url` and `secret`.
+    """
+
+    cluster_label: Annotated[str, Setting("HOLMES_ALERT_CLUSTER_LABEL"), Field(min_length=1)] = "cluster"
+    """Label of an alert that names its cluster, if `clusters` is set. An alert that names an unknown cluster is not
+    investigated.
     """
 
     max_per_hour: Annotated[

@@ -18,7 +18,7 @@ class InvestigationSettings(SettingsGroup):
     """Maximum number of model replies for one question. The last reply must be the answer."""
 
     cluster_name: Annotated[str | None, Setting("CLUSTER_NAME")] = None
-    """Name of the cluster in prompts and notifications."""
+    """Name of the cluster in prompts and notifications. With `clusters`, each cluster has its own name."""
 
     kubeconfig: Annotated[Path | None, Setting(key="kubeconfig", option="--kubeconfig")] = None
     """Path of the kubeconfig file. Default: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod."""
@@ -97,6 +97,11 @@ class ToolSettings(SettingsGroup):
 
     prometheus_url: Annotated[str | None, Setting("PROMETHEUS_URL"), Field(min_length=1)] = None
     """URL of a Prometheus for the toolset `prometheus/metrics`. The `config` of the toolset overrides it."""
+
+    discover_sources: Annotated[bool, Setting("HOLMES_DISCOVER_SOURCES")] = True
+    """Search the cluster for monitoring systems if their toolsets are not configured. Inside the cluster, a toolset
+    reads the only system that is found, without a login. Elsewhere, `holmes toolset list` names what is found.
+    """
 
     redaction: Annotated[bool, Setting("HOLMES_REDACTION")] = True
     """Mask secrets in all tool results before they are stored, summarised or sent."""

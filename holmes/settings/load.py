@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ValidationError
 
 from holmes.settings.alerts import AlertSettings, SourceSettings
+from holmes.settings.clusters import ClustersSettings
 from holmes.settings.config_keys import FileKeys, read_keys, upstream_variables
 from holmes.settings.context import ContextSettings
 from holmes.settings.investigation import InvestigationSettings, StorageSettings, ToolSettings
@@ -104,6 +105,7 @@ def load_settings(
         alerts=_group(AlertSettings, sources).with_upstream_slack(),
         telemetry=_group(TelemetrySettings, sources),
         sources=_group(SourceSettings, sources),
+        clusters=_clusters(sources),
         model_list=models.entries,
         left_out_models=models.left_out,
         config_file=config.path if config else None,
@@ -150,6 +152,15 @@ def _context(sources: _Sources) -> ContextSettings:
     if sources.file and given and given.path and isinstance(given.value, Mapping):
         refuse_lost_keys(sources.file, given.path, given.value)
     return _group(ContextSettings, sources)
+
+
+def _clusters(sources: _Sources) -> ClustersSettings:
+    made = _group(ClustersSettings, sources)
+    expanded = {
+        name: each.model_copy(update={"kubeconfig": each.kubeconfig and expand_home(each.kubeconfig, sources.home)})
+        for name, each in made.clusters.items()
+    }
+    return made.model_copy(update={"clusters": expanded})
 
 
 def _group(group: type[Group], sources: _Sources) -> Group:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holmes.settings.alerts import AlertSettings, SourceSettings
+from holmes.settings.clusters import ClustersSettings
 from holmes.settings.context import ContextSettings
 from holmes.settings.investigation import InvestigationSettings, StorageSettings, ToolSettings
 from holmes.settings.model import BUILTIN_MODEL, ModelSettings
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 GROUPS: Mapping[str, type[SettingsGroup]] = {
     "model": ModelSettings,
     "investigation": InvestigationSettings,
+    "clusters": ClustersSettings,
     "context": ContextSettings,
     "tools": ToolSettings,
     "storage": StorageSettings,
@@ -43,7 +45,9 @@ class Settings:
     `model_list` contains the usable named models. `left_out_models` maps the name of each other model to the reason why
     it was left out. `config_lines` maps the keys of `config_file` to line numbers. `ignored_keys` are keys and
     variables of HolmesGPT that Holmes does not support. If `api_key_is_option` is true, the API key comes from the
-    command line. It then overrides the key of the chosen model in the model list.
+    command line. It then overrides the key of the chosen model in the model list. `cluster` is the configured cluster
+    of these settings. It is empty for a recording or a cluster without a name, and None without a choice. `is_recorded`
+    is true for a recording.
     """
 
     model: ModelSettings
@@ -56,12 +60,20 @@ class Settings:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     sources: SourceSettings = field(default_factory=SourceSettings)
+    clusters: ClustersSettings = field(default_factory=ClustersSettings)
+    cluster: str | None = None
+    is_recorded: bool = False
     model_list: tuple[ModelEntry, ...] = ()
     left_out_models: Mapping[str, str] = field(default_factory=dict)
     config_file: Path | None = None
     config_lines: Mapping[KeyPath, int] = field(default_factory=dict)
     ignored_keys: tuple[str, ...] = ()
     api_key_is_option: bool = False
+
+    @property
+    def serves_several(self) -> bool:
+        """Whether each investigation chooses one of the configured clusters."""
+        return self.cluster is None and bool(self.clusters.clusters)
 
     def model_chain(self) -> tuple[ModelEntry, ...]:
         """Return the chosen model and its fallbacks, without duplicates.

@@ -56,6 +56,7 @@ FIRST: Final = (
 TITLES: Final[Mapping[str, str]] = {
     "model": "Models",
     "investigation": "Questions and the cluster",
+    "clusters": "Several clusters",
     "context": "Context window",
     "tools": "Tools",
     "storage": "Stored results and conversations",

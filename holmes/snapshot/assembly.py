@@ -8,20 +8,25 @@ guesses the paths of other kinds.
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import child, children, instant, text, text_map, texts, timestamp
+from holmes.snapshot.coverage import NAMESPACE
 from holmes.snapshot.discovery import Discovery, ResourceType
 from holmes.snapshot.recording import RecordedObjects, Recording
-from holmes.snapshot.scrubbing import REMOVED_BASE64, without_values
+from holmes.snapshot.scrubbing import REMOVED_BASE64, KnownSecrets, Scrubber, without_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from holmes.snapshot.recording import LogKey, RecordedLog
+    from holmes.redaction.redactor import Redactor
+    from holmes.snapshot.coverage import Coverage, GroupKind
+    from holmes.snapshot.recorded_logs import LogKey, RecordedLog
+    from holmes.snapshot.recording import Unread
     from holmes.values.json_types import JsonObject, JsonValue
 
 
@@ -105,9 +110,15 @@ def _known(group_version: str, row: str) -> KnownKind:
 _KNOWN_KINDS: Final = tuple(_known(group_version, row) for group_version, rows in _TABLE.items() for row in rows)
 
 
+_METRICS: Final = {"NodeMetrics": "nodes", "PodMetrics": "pods"}
+
+
 def guessed_kind(group_version: str, kind: str) -> KnownKind:
     """Guess the plural and the scope of an unknown kind. A kind that starts with `Cluster` is cluster-scoped."""
     group, _, version = group_version.rpartition("/")
+    if group == "metrics.k8s.io" and kind in _METRICS:
+        plural = _METRICS[kind]
+        return KnownKind(group=group, version=version, kind=kind, plural=plural, namespaced=kind == "PodMetrics")
     lower = kind.lower()
     if lower.endswith(("s", "x", "z", "ch", "sh")):
         plural = f"{lower}es"
@@ -116,6 +127,14 @@ def guessed_kind(group_version: str, kind: str) -> KnownKind:
     else:
         plural = f"{lower}s"
     return KnownKind(group=group, version=version, kind=kind, plural=plural, namespaced=not kind.startswith("Cluster"))
+
+
+def known_kind(group: str, plural: str) -> GroupKind | None:
+    """Return the `apiVersion` and `kind` of a built-in resource, or None if it is not built in."""
+    for kind in _KNOWN_KINDS:
+        if (kind.group, kind.plural) == (group, plural):
+            return (f"{group}/{kind.version}" if group else kind.version), kind.kind
+    return None
 
 
 _IDS: Final = uuid.UUID("6f0f3a52-8f0e-5a53-9a0c-5f3d1f6f2b11")
@@ -136,7 +155,8 @@ class Assembly:
     """Objects and logs that a loader read. `changed_at` is the newest modification time of the files.
 
     This time becomes the recording time if the objects contain no time. `namespaces` contains the completely loaded
-    namespaces, and is empty if they are unknown. `notes` are the warnings of the loader.
+    namespaces, and is empty if they are unknown. `notes` are the warnings of the loader. Without `coverage`, the
+    objects are taken for all objects of their kinds. `version` is the version of the server, if it is known.
     """
 
     source: Path
@@ -146,23 +166,38 @@ class Assembly:
     namespaces: tuple[str, ...] = ()
     logs: Mapping[LogKey, RecordedLog] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    coverage: Coverage | None = None
+    version: JsonObject = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()
 
 
-def assemble(found: Assembly) -> Recording:
-    """Create a recording of the loaded objects. The recording time is the newest time in any object."""
-    kinds = _kinds(found.objects)
-    recorded_at = max(_past_times(found.objects), default=found.changed_at).astimezone(UTC)
+def assemble(found: Assembly, redactor: Redactor | None = None) -> Recording:
+    """Create a recording of the loaded objects. The recording time is the newest time in any object.
+
+    Secrets are masked as in own recordings. Without a redactor, only values of Secrets are.
+    """
+    kinds = _kinds(found.objects, found.coverage.kinds() if found.coverage else ())
+    known = KnownSecrets(item for item in found.objects if _gvk(item) == ("v1", "Secret"))
+    scrubber = Scrubber(redactor, known)
+    now = datetime.now(UTC)  # plans of the future are in specs
+    past = (each for each in _past_times(found.objects) if each <= now)
+    recorded_at = max(past, default=found.changed_at).astimezone(UTC)
     by_kind: dict[tuple[str, str], dict[tuple[str, str], JsonObject]] = {}
     repeated: list[str] = []
     for item in found.objects:
         kind = kinds[_gvk(item)]
         filled = _filled(item, kind, recorded_at)
+        filled = scrubber.scrubbed(filled, secret=_gvk(item) == ("v1", "Secret")) if redactor else filled
         place = text(filled, "metadata", "namespace"), text(filled, "metadata", "name")
         same_kind = by_kind.setdefault((kind.group, kind.plural), {})
         if place in same_kind:
             repeated.append(f"{kind.kind} {'/'.join(filter(None, place))!r}")
         same_kind[place] = filled
     _add_namespaces(by_kind, recorded_at)
+    namespaces = found.namespaces
+    unread = (*found.unread, *_gaps(found.coverage, kinds, {*map(_gvk, found.objects)}, namespaces))
+    for listed in found.coverage.lists if found.coverage else ():
+        by_kind.setdefault((kinds[listed].group, kinds[listed].plural), {})
     types = {(kind.group, kind.plural): kind for kind in (*_KNOWN_KINDS, *kinds.values())}
     # A kind without objects is omitted instead of recorded as empty, because the cluster may contain such objects.
     objects = {
@@ -172,15 +207,28 @@ def assemble(found: Assembly) -> Recording:
     return Recording(
         source=found.source,
         recorded_at=recorded_at,
-        version=_version(objects),
+        version=found.version or _version(objects),
         context=found.context,
         namespace=_default_namespace(by_kind),
-        namespaces=found.namespaces,
+        namespaces=namespaces,
         discovery=_discovery(types),
         objects=objects,
-        logs=found.logs,
+        logs={key: replace(log, mask=scrubber.scrubbed_log) for key, log in found.logs.items()},
+        unread=unread,
         notes=(*found.notes, *_repetitions(repeated)),
     )
+
+
+def _gaps(
+    coverage: Coverage | None,
+    kinds: Mapping[GroupKind, KnownKind],
+    present: AbstractSet[GroupKind],
+    namespaces: Sequence[str],
+) -> Iterator[Unread]:
+    if coverage is not None:
+        types = {group_kind: _type(kind) for group_kind, kind in kinds.items()}
+        created = {NAMESPACE} & coverage.kinds()  # namespaces are created for the objects in them
+        yield from coverage.gaps(types, present | created, {*namespaces})
 
 
 def _repetitions(names: Sequence[str]) -> Iterator[str]:
@@ -194,8 +242,8 @@ def _gvk(item: JsonObject) -> tuple[str, str]:
     return text(item, "apiVersion"), text(item, "kind")
 
 
-def _kinds(objects: Sequence[JsonObject]) -> dict[tuple[str, str], KnownKind]:
-    """Return the kinds of all `objects`.
+def _kinds(objects: Sequence[JsonObject], listed: Iterable[GroupKind]) -> dict[GroupKind, KnownKind]:
+    """Return the kinds of all `objects`, and the `listed` kinds.
 
     A kind is built-in, defined by a loaded CustomResourceDefinition, or guessed.
     """
@@ -203,7 +251,7 @@ def _kinds(objects: Sequence[JsonObject]) -> dict[tuple[str, str], KnownKind]:
     for item in objects:
         if text(item, "kind") == "CustomResourceDefinition":
             known.update(_defined(item))
-    return {key: known.get(key) or guessed_kind(*key) for key in map(_gvk, objects)}
+    return {key: known.get(key) or guessed_kind(*key) for key in (*map(_gvk, objects), *listed)}
 
 
 def _defined(definition: JsonObject) -> Iterator[tuple[tuple[str, str], KnownKind]]:

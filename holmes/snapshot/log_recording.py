@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from holmes.kubernetes.errors import ApiError, Forbidden
 from holmes.kubernetes.fields import child, children, integer, text
 from holmes.kubernetes.kinds import api_path, checked_name
-from holmes.snapshot.recording import LogKey, Unread
+from holmes.snapshot.recorded_logs import LogKey
+from holmes.snapshot.recording import Unread
 from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holmes.kubernetes.client import ClusterClient
+    from holmes.observability.metrics.recorded import RecordedMetrics
     from holmes.redaction.redactor import Redactor
-    from holmes.values.json_types import JsonObject
+    from holmes.snapshot.metrics_recording import MetricsLimits
+    from holmes.values.json_types import JsonObject, JsonValue
 
 _NODE_LEASES = "kube-node-lease"
 _NODE_EVENTS = "default"
@@ -41,12 +43,13 @@ class RecordOptions:
     """Selects what to record. If `namespaces` is empty, the whole cluster is recorded.
 
     Cluster-scoped objects are always recorded. `objects_per_kind` limits each list. `openapi` adds the schemas for
-    `kubectl explain`, which take a few megabytes.
+    `kubectl explain`, which take a few megabytes. `metrics` adds those of monitoring systems.
     """
 
     namespaces: tuple[str, ...] = ()
     logs: LogLimits | None = field(default_factory=LogLimits)
     openapi: bool = False
+    metrics: MetricsLimits | None = None
     objects_per_kind: int = 50_000
 
 
@@ -54,7 +57,8 @@ class RecordOptions:
 class RecordSummary:
     """Describes a finished recording.
 
-    `objects` lists each resource that has objects, with the number of its objects, in discovery order.
+    `objects` lists each resource that has objects, with the number of its objects, in discovery order. `metrics` has
+    those of each source.
     """
 
     folder: Path
@@ -63,6 +67,7 @@ class RecordSummary:
     logs: int
     size_bytes: int
     unread: tuple[Unread, ...]
+    metrics: Mapping[str, RecordedMetrics] = field(default_factory=dict)
 
 
 async def record_cluster(
@@ -92,19 +97,11 @@ async def record_cluster(
             await writer.write_objects(kind, items)
         pods = next((items for kind, items in listed if kind.qualified == "pods"), ())
         logs = await recorder.record_logs(pods, writer)
+        metrics = await recorder.record_metrics(listed, recorded_at, writer)
         if options.openapi:
             await recorder.record_openapi(writer)
         await writer.write_discovery(discovery)
-        await writer.write_manifest(
-            {
-                "recordedAt": recorded_at.isoformat().replace("+00:00", "Z"),
-                "serverVersion": version,
-                "context": client.context,
-                "namespace": client.namespace,
-                "namespaces": options.namespaces,
-                "unread": [asdict(each) for each in recorder.unread],
-            }
-        )
+        await writer.write_manifest(recorder.manifest(version, recorded_at))
         size_bytes = await writer.publish()
     return RecordSummary(
         folder=folder,
@@ -113,6 +110,7 @@ async def record_cluster(
         logs=logs,
         size_bytes=size_bytes,
         unread=tuple(recorder.unread),
+        metrics=metrics,
     )
 
 
@@ -151,6 +149,16 @@ class _Recorder:
         except ToolError as error:
             self._note(VERSION, "", error)
             return {}
+
+    def manifest(self, version: JsonObject, recorded_at: datetime) -> Mapping[str, JsonValue]:
+        return {
+            "recordedAt": recorded_at.isoformat().replace("+00:00", "Z"),
+            "serverVersion": version,
+            "context": self._client.context,
+            "namespace": self._client.namespace,
+            "namespaces": list(self._options.namespaces),
+            "unread": [asdict(each) for each in self.unread],
+        }
 
     def refuse_empty(self, folder: Path, listed: Sequence[tuple[ResourceType, Sequence[JsonObject]]]) -> None:
         """Raise `ClusterUnreachable` if no list was read, or if most lists are missing and the others are empty.
@@ -288,6 +296,33 @@ class _Recorder:
             await writer.write_log(key, content)
             written += 1
         self.unread += reader.unread
+        return written
+
+    async def record_metrics(
+        self,
+        listed: Sequence[tuple[ResourceType, Sequence[JsonObject]]],
+        recorded_at: datetime,
+        writer: RecordingWriter,
+    ) -> Mapping[str, RecordedMetrics]:
+        """Record the metrics of the recorded namespaces. Sources that cannot be read are listed as unread."""
+        limits = self._options.metrics
+        written: dict[str, RecordedMetrics] = {}
+        if limits is None:
+            return written
+        from holmes.snapshot.metrics_recording import record_metrics
+
+        found = {text(each, "metadata", "namespace") for kind, items in listed for each in items if kind.namespaced}
+        namespaces = self._options.namespaces or tuple(sorted(found))
+        count = f"{len(namespaces)} namespace{'' if len(namespaces) == 1 else 's'}"
+        for access in limits.sources:
+            self._progress(f"reading metrics of {count} from {access.name}")
+            part = await record_metrics(
+                access, limits, namespaces, recorded_at.timestamp(), self._scrubber.scrubbed_text
+            )
+            self.unread += part.unread
+            if part.metrics is not None:
+                await writer.write_metrics(access.name, part.metrics)
+                written[access.name] = part.metrics
         return written
 
     async def record_openapi(self, writer: RecordingWriter) -> None:

@@ -7,90 +7,23 @@ position.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote
 
-from holmes.kubernetes.fields import boolean, child, children, instant, integer, nanoseconds, text, texts
+from holmes.kubernetes.fields import boolean, child, children, instant, integer, text, texts
 from holmes.snapshot.discovery import Discovery, ResourceType
+from holmes.snapshot.recorded_logs import LogKey, RecordedLog
 from holmes.values.errors import ConfigError
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
+    from holmes.observability.metrics.recorded import RecordedMetrics
     from holmes.values.json_types import JsonObject, JsonValue
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogKey:
-    """Identifies a container log. `previous` is true for the log of the container's previous instance."""
-
-    namespace: str
-    pod: str
-    container: str
-    previous: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedLog:
-    """The location of a log in a file: `size_bytes` bytes that start at `offset_bytes`.
-
-    If `timestamps` is true, each line starts with its time.
-    """
-
-    path: Path
-    offset_bytes: int
-    size_bytes: int
-    timestamps: bool
-
-    def lines(self) -> list[bytes]:
-        """Read all lines, including their line endings. Raises `OSError` if the file does not exist."""
-        with self.path.open("rb") as file:
-            file.seek(self.offset_bytes)
-            content = file.read(self.size_bytes)
-        # `splitlines` is not used, because a single carriage return, as in progress bars, does not end a line.
-        return [line for line in re.split(rb"(?<=\n)", content) if line]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogQuery:
-    """Selects part of a log. `since_nanoseconds` is in nanoseconds since the epoch. None means no limit."""
-
-    tail_lines: int | None = None
-    since_nanoseconds: int | None = None
-    limit_bytes: int | None = None
-    timestamps: bool = False
-
-
-def select(log: RecordedLog, query: LogQuery) -> bytes:
-    """Return the selected part of `log`. Like the kubelet, limit the time first, then the lines, then the bytes."""
-    lines: Sequence[bytes] = log.lines()
-    if log.timestamps and query.since_nanoseconds is not None:
-        lines = _since(lines, query.since_nanoseconds)
-    if query.tail_lines is not None:
-        lines = lines[-query.tail_lines :] if query.tail_lines else []
-    if log.timestamps and not query.timestamps:
-        lines = [without_timestamp(line) for line in lines]
-    content = b"".join(lines)
-    return content if query.limit_bytes is None else content[: query.limit_bytes]
-
-
-def without_timestamp(line: bytes) -> bytes:
-    """Remove the timestamp, if any, from a line."""
-    before, separator, after = line.partition(b" ")
-    return after if separator and nanoseconds(before.decode("ascii", "replace")) is not None else line
-
-
-def _since(lines: Sequence[bytes], since_nanoseconds: int) -> Sequence[bytes]:
-    """Return the lines from the first line that is not older than `since_nanoseconds`."""
-    for index, line in enumerate(lines):
-        written = nanoseconds(line.partition(b" ")[0].decode("ascii", "replace"))
-        if written is not None and written >= since_nanoseconds:
-            return lines[index:]
-    return []
 
 
 FORMAT: Final = 1
@@ -102,6 +35,7 @@ VERSION: Final = "version"
 _OBJECTS: Final = "objects"
 _LOGS: Final = "logs"
 _OPENAPI: Final = "openapi"
+_METRICS: Final = "metrics"
 
 
 def inside(folder: Path, path: Path) -> bool:
@@ -123,6 +57,11 @@ def log_file(key: LogKey) -> Path:
 def openapi_file(path: str) -> Path:
     """Return the path of a schema file, relative to the recording. `path` is for example `apis/apps/v1`."""
     return Path(_OPENAPI, f"{path.strip('/').replace('/', '__')}.json")
+
+
+def metrics_file(source: str) -> Path:
+    """Return the path of the metrics of a source, relative to the recording."""
+    return Path(_METRICS, f"{quote(source, safe=' ')}.json")
 
 
 _HALF_CHARACTER: Final = expression(rb"\\u[dD][89a-fA-F]")
@@ -157,7 +96,8 @@ class Recording:
 
     `namespaces` are the recorded namespaces. Empty means all namespaces. `namespace` is the default namespace. The keys
     of `objects` are pairs of group and plural. A resource that is in `discovery` but not in `objects` was not recorded.
-    `notes` are one-line warnings about content that was found but cannot be used.
+    The keys of `metrics` are the names of their sources. `notes` are one-line warnings about content that was found but
+    cannot be used.
     """
 
     source: Path
@@ -170,6 +110,7 @@ class Recording:
     objects: Mapping[tuple[str, str], RecordedObjects]
     logs: Mapping[LogKey, RecordedLog] = field(default_factory=dict)
     openapi: Mapping[str, Path] = field(default_factory=dict)
+    metrics: Mapping[str, RecordedMetrics] = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -208,6 +149,7 @@ def load_recording(folder: Path) -> Recording:
         objects=_objects(folder, discovery),
         logs=_logs(folder),
         openapi=_openapi(folder),
+        metrics=_metrics(folder),
         unread=tuple(_unread(each) for each in children(manifest, "unread")),
     )
 
@@ -302,3 +244,15 @@ def _logs(folder: Path) -> Mapping[LogKey, RecordedLog]:
 def _openapi(folder: Path) -> Mapping[str, Path]:
     files = _files(folder, f"{_OPENAPI}/*.json")
     return {path.name.removesuffix(".json").replace("__", "/"): path for path in files}
+
+
+def _metrics(folder: Path) -> Mapping[str, RecordedMetrics]:
+    files = _files(folder, f"{_METRICS}/*.json")
+    if not files:
+        return {}
+    from holmes.snapshot.recorded_metrics import LIMIT_BYTES, read_metrics  # most recordings have no metrics
+
+    for path in files:
+        if path.stat().st_size > LIMIT_BYTES:
+            raise ConfigError(f"{path}: larger than {LIMIT_BYTES // 1024 // 1024} MB; record fewer hours or namespaces")
+    return {unquote(path.name.removesuffix(".json")): read_metrics(path, _read_json(path)) for path in files}

@@ -20,7 +20,7 @@ from holmes.kubernetes.object_masking import REMOVED, ObjectMasker
 from holmes.kubernetes.one_list import written_fields
 from holmes.redaction.kubernetes_secrets import may_be_shown
 from holmes.redaction.values import looks_random
-from holmes.snapshot.recording import without_timestamp
+from holmes.snapshot.recorded_logs import without_timestamp
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
@@ -91,23 +91,23 @@ class Scrubber:
         encoded = {key: item[key] for key in _ENCODED if key in item and (secret or key == "binaryData")}
         rest = {key: value for key, value in item.items() if key not in encoded}
         kept = {key: _placeholders(value, REMOVED_BASE64) for key, value in encoded.items()}
-        return {**child(ObjectMasker(self._text).masked(rest)), **kept}
+        return {**child(ObjectMasker(self.scrubbed_text).masked(rest)), **kept}
 
     def scrubbed_log(self, content: bytes) -> bytes:
         """Return the log for the recording. The timestamp of each line is kept and not scrubbed."""
         stamped = content.decode("utf-8", "replace").split("\n")
         plain = [without_timestamp(line.encode()).decode() for line in stamped]
         before = "\n".join(plain)
-        after = self._text(before)
+        after = self.scrubbed_text(before)
         if after is before:
             return content
         masked = after.split("\n")
         if len(masked) != len(stamped):
-            return self._text("\n".join(stamped)).encode()
+            return self.scrubbed_text("\n".join(stamped)).encode()
         stamps = (line[: len(line) - len(text)] for line, text in zip(stamped, plain, strict=True))
         return "\n".join(stamp + text for stamp, text in zip(stamps, masked, strict=True)).encode()
 
-    def _text(self, text: str) -> str:
+    def scrubbed_text(self, text: str) -> str:
         known = self._known.masked(text)
         return known if self._redactor is None else self._redactor.redact(known)
 

@@ -18,14 +18,25 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from holmes.snapshot.recording import DISCOVERY, FORMAT, MANIFEST, is_recording, log_file, objects_file, openapi_file
+from holmes.snapshot.recorded_metrics import metrics_document
+from holmes.snapshot.recording import (
+    DISCOVERY,
+    FORMAT,
+    MANIFEST,
+    is_recording,
+    log_file,
+    metrics_file,
+    objects_file,
+    openapi_file,
+)
 from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
+    from holmes.observability.metrics.recorded import RecordedMetrics
     from holmes.snapshot.discovery import Discovery, ResourceType
-    from holmes.snapshot.recording import LogKey
+    from holmes.snapshot.recorded_logs import LogKey
     from holmes.values.json_types import JsonObject, JsonValue
 
 T = TypeVar("T")
@@ -72,6 +83,9 @@ class RecordingWriter:
     async def write_openapi(self, path: str, document: JsonObject) -> None:
         """Write the schemas of the group version at `path`."""
         await self._write(openapi_file(path), lambda: json.dumps(document, sort_keys=True).encode())
+
+    async def write_metrics(self, source: str, metrics: RecordedMetrics) -> None:
+        await self._write(metrics_file(source), lambda: metrics_document(metrics))
 
     async def write_discovery(self, discovery: Discovery) -> None:
         """Write the discovery documents without changing their order."""

@@ -19,7 +19,7 @@ import time
 import uuid
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from holmes.stores.message_codec import message_from_json, message_to_json
 from holmes.values.errors import HolmesError
@@ -49,7 +49,8 @@ class ConversationStoreError(HolmesError):
 class Conversation:
     """An open conversation of a `ConversationStore`. Call `close()`, or use the conversation as a context manager.
 
-    `notice` is a message for the user about a problem with the file, or None if the file has no problem.
+    `notice` is a message for the user about a problem with the file, or None if the file has no problem. `cluster` is
+    the configured cluster that the conversation is about, or None.
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class Conversation:
         *,
         descriptor: int | None = None,
         notice: str | None = None,
+        cluster: str | None = None,
     ) -> None:
         self._path = path
+        self._cluster = cluster
         self.notice = notice
         self._messages = list(messages)
         self._on_disk = len(self._messages)  # the number of messages in the file
@@ -120,7 +123,7 @@ class Conversation:
     def _write(self, record: JsonObject) -> None:
         try:
             if self._descriptor is None:
-                self._descriptor = _create(self._path)
+                self._descriptor = _create(self._path, self._cluster)
             _append_line(self._descriptor, record)
         except OSError as error:
             message = f"the conversation could not be saved in {str(self._path)!r}: {error.strerror or error}"
@@ -132,17 +135,19 @@ class ConversationStore:
     """Manages the conversations of one user.
 
     Deletes conversations that are older than `retention_days`, and the oldest conversations if more than `limit` exist.
+    Only conversations about `cluster` are continued, because the answers about another cluster would mislead a model.
     """
 
-    def __init__(self, folder: Path, *, retention_days: float, limit: int) -> None:
+    def __init__(self, folder: Path, *, retention_days: float, limit: int, cluster: str | None = None) -> None:
         self._folder = folder
+        self._cluster = cluster
         self._retention_seconds = retention_days * _SECONDS_PER_DAY
         self._limit = limit
 
     def start(self) -> Conversation:
         """Return a new conversation, and delete old conversations. The first message creates the file."""
         self.prune()
-        return Conversation(self._new_path())
+        return Conversation(self._new_path(), cluster=self._cluster)
 
     def result_ids(self) -> frozenset[ResultId]:
         """Return the ids of all stored results that a saved conversation may refer to.
@@ -158,15 +163,14 @@ class ConversationStore:
         return frozenset(ResultId(each.decode("ascii")) for each in found)
 
     def latest(self) -> Conversation | None:
-        """Return the most recent conversation, or None if none exists.
+        """Return the most recent conversation about the cluster, or None if none exists.
 
         If another process has the file open, the conversation is a copy in a new file, because two processes must never
         write to one file. Raises `ConversationStoreError` if the file cannot be read.
         """
-        paths = self._paths()
-        if not paths:
+        path = next((path for path in self._paths() if _cluster_of(path) in {self._cluster, _UNREADABLE}), None)
+        if path is None:
             return None
-        path = paths[0]
         try:
             return self._reopen(path)
         except OSError as error:
@@ -194,7 +198,7 @@ class ConversationStore:
                 notice = _set_aside(path, kept, descriptor)
                 cleanup.pop_all()
                 return Conversation(path, kept.messages, descriptor=descriptor, notice=notice)
-        copy = Conversation(self._new_path())
+        copy = Conversation(self._new_path(), cluster=self._cluster)
         copy.replace(kept.messages)
         return copy
 
@@ -213,7 +217,24 @@ class ConversationStore:
         return sorted(found, key=lambda path: (_modified(path), path.name), reverse=True)
 
 
-def _create(path: Path) -> int:
+_UNREADABLE: Final = ""
+
+
+def _cluster_of(path: Path) -> str | None:
+    """Return the cluster in the header of a file, or `_UNREADABLE` for a damaged file. Its error is shown later."""
+    try:
+        with path.open("rb") as file:
+            header = json.loads(file.readline(_LONGEST_HEADER_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return _UNREADABLE
+    cluster = header.get("cluster") if isinstance(header, dict) else _UNREADABLE
+    return cluster if cluster is None or isinstance(cluster, str) else _UNREADABLE
+
+
+_LONGEST_HEADER_BYTES: Final = 4_096
+
+
+def _create(path: Path, cluster: str | None) -> int:
     """Create a private file with its header line."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.parent.chmod(0o700)
@@ -221,7 +242,8 @@ def _create(path: Path) -> int:
     _lock(descriptor)
     if os.fstat(descriptor).st_size == 0:
         started_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        header: JsonObject = {"type": "conversation", "version": _VERSION, "id": path.stem, "started_at": started_at}
+        place: JsonObject = {"cluster": cluster} if cluster else {}
+        header = {"type": "conversation", "version": _VERSION, "id": path.stem, "started_at": started_at, **place}
         try:
             _append_line(descriptor, header)
         except OSError:

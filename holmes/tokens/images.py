@@ -2,7 +2,8 @@
 
 The first bytes of PNG, JPEG, GIF and WebP files contain the width and height, so no decoder is needed. The base64 text
 of an image is never counted. An image of unknown size is counted as the largest image that providers accept without
-scaling. The formula `largest` is for unknown models, and its result is never lower than that of another formula.
+scaling. The formula `largest` is for unknown models, and its result is never lower than that of another formula. The
+formula `note` is for models that cannot see.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _JPEG_FRAME_MARKERS = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _JPEG_BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xDA)})
 _ASSUMED_PIXELS = (1568, 1568)
+_NOTE_TOKENS = 32
+"""At least the tokens of the line that a model without vision gets instead of an image."""
 
 
 def image_size(data: bytes) -> tuple[int, int] | None:
@@ -85,6 +88,8 @@ def image_tokens(image: Image, formula: ImageFormula = "largest") -> int:
             return _openai(width, height)
         case "gemini":
             return _gemini(width, height)
+        case "note":
+            return _NOTE_TOKENS
         case "largest":
             return max(_anthropic(width, height), _openai(width, height), _gemini(width, height))
         case _:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from holmes.toolsets.old_sources import as_instance
 from holmes.toolsets.registry import ToolsetStatus, discover_factories
 from holmes.toolsets.yaml.loader import (
     WrittenToolset,
@@ -41,37 +42,76 @@ if TYPE_CHECKING:
 # The unsupported configuration keys are in `holmes.settings.config_keys`.
 UPSTREAM_TOOLSETS = frozenset(
     {
-        "aks/core", "aks/node-health", "argocd/core", "aws/rds", "aws/security", "azure/sql", "bash",
-        "cilium/core", "confluence", "connectivity_check", "core_investigation", "coralogix", "coralogix/logs",
-        "database/sql", "datadog/general", "datadog/logs", "datadog/metrics", "datadog/traces", "docker/core",
-        "elasticsearch/cluster", "elasticsearch/data", "git", "github", "grafana/dashboards", "grafana/loki",
-        "grafana/tempo", "hubble/observability", "inspektor-gadget/node", "internet", "jira", "kafka/admin",
+        "aks/core", "aks/node-health", "aws/rds", "aws/security", "azure/sql", "bash",
+        "confluence", "connectivity_check", "core_investigation", "coralogix", "coralogix/logs",
+        "database/sql", "datadog/general", "datadog/logs", "datadog/metrics", "datadog/traces",
+        "elasticsearch/cluster", "elasticsearch/data", "git", "github", "grafana/loki", "grafana/tempo",
+        "hubble/observability", "inspektor-gadget/node", "internet", "jira", "kafka/admin",
         "kubernetes/krew-extras", "kubernetes/kube-lineage-extras", "kubernetes/kube-prometheus-stack",
         "kubernetes/live-metrics", "kubevela/core", "mongodb", "mongodb-atlas", "newrelic", "notion",
-        "openshift/core", "openshift/live-metrics", "openshift/logs", "openshift/security", "opensearch/logs",
+        "openshift/live-metrics", "openshift/logs", "openshift/security", "opensearch/logs",
         "opensearch/query_assist", "opensearch/status", "opensearch/traces",
         "rabbitmq/core", "robusta", "runbook", "servicenow", "servicenow/tables", "slab", "slack", "splunk"
     }
 )  # fmt: skip
+NOT_CONFIGURED = "not configured"
+"""The reason of a toolset that needs a configuration and has none."""
 _ADDRESSES = frozenset({"url", "prometheus_url", "instances"})
+_SLOW_KEYS = frozenset({"tools", "transformers", "llm_instructions"})
 _CONFIG_ONLY_TYPES = ("http", "database", "mongodb")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonToolset:
-    """The factory of an enabled toolset, and the settings from the configuration entry of the toolset."""
+    """The factory of an enabled toolset, and the settings from the configuration entry of the toolset.
+
+    If `is_found` is true, `config` is that of a system that was found in the cluster.
+    """
 
     factory: PythonToolsetFactory
     source: str
     config: Mapping[str, JsonValue] = field(default_factory=dict)
     approval_patterns: tuple[str, ...] = ()
     redaction: bool = True
+    on_demand: bool = False
+    is_found: bool = False
+
+    @property
+    def status(self) -> ToolsetStatus:
+        factory = self.factory
+        return ToolsetStatus(
+            name=factory.name,
+            state="enabled",
+            source=self.source,
+            tags=factory.tags,
+            description=factory.description,
+            is_chosen=not factory.enabled_by_default,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionalToolset:
+    """A toolset for software that may be absent. `outline` is its definition without tools.
+
+    Its commands are compiled only if the software is there, because most clusters have little of it.
+    """
+
+    outline: YamlToolsetDefinition
+    entry: WrittenToolset
+    variables: Mapping[str, str]
+
+    def complete(self) -> YamlToolsetDefinition:
+        """Check the entry and return its definition with tools. Raises `ConfigError`."""
+        from holmes.toolsets.yaml.building import build_definition, checked_keys
+
+        return build_definition(self.entry, checked_keys(self.entry, self.variables).keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
     """The enabled toolsets, the statuses that are known without a check, and warnings for the user.
 
+    `optional` are the bundled toolsets for software that may be absent, if `load_catalogue` defers them.
     `ignored_names` are HolmesGPT toolsets that Holmes does not support yet.
     """
 
@@ -81,6 +121,7 @@ class Catalogue:
     statuses: tuple[ToolsetStatus, ...]
     warnings: tuple[str, ...]
     ignored_names: tuple[str, ...]
+    optional: tuple[OptionalToolset, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +214,7 @@ class _Reading:
     def add_entries(self, entries: Sequence[WrittenToolset]) -> None:
         """Merge entries. An entry overrides an earlier entry with the same name."""
         for entry in entries:
-            written, warnings = with_current_names(entry)
+            written, warnings = with_current_names(as_instance(entry))
             self.warnings += warnings
             self._add(written)
 
@@ -199,12 +240,15 @@ def load_catalogue(
     written: WrittenCatalogue,
     environment: Environment,
     default_configs: Mapping[str, Mapping[str, JsonValue]] | None = None,
+    *,
+    deferred: Iterable[Path] = (),
 ) -> Catalogue:
     """Check every enabled entry. An error in one toolset affects only its status.
 
-    `default_configs` maps the names of Python toolsets to the default values of `config`.
+    `default_configs` maps the names of Python toolsets to the default values of `config`. Of the toolsets in the files
+    `deferred`, those for software that may be absent are not compiled yet.
     """
-    loading = _Loading(environment.as_dict(), list(written.statuses), list(written.warnings))
+    loading = _Loading(environment.as_dict(), list(written.statuses), list(written.warnings), deferred)
     for entry in written.entries:
         loading.add(entry)
     python, python_statuses = _python_toolsets(written, loading.variables, default_configs or {})
@@ -215,13 +259,22 @@ def load_catalogue(
         statuses=(*loading.statuses, *python_statuses),
         warnings=loading.all_warnings(),
         ignored_names=written.ignored_names,
+        optional=tuple(loading.optional),
     )
 
 
 class _Loading:
-    def __init__(self, variables: Mapping[str, str], statuses: list[ToolsetStatus], warnings: list[str]) -> None:
+    def __init__(
+        self,
+        variables: Mapping[str, str],
+        statuses: list[ToolsetStatus],
+        warnings: list[str],
+        deferred: Iterable[Path],
+    ) -> None:
         self.variables = variables
         self.statuses = statuses
+        self.optional: list[OptionalToolset] = []
+        self._deferred = {str(path) for path in deferred}
         self.definitions: list[YamlToolsetDefinition] = []
         self.servers: list[McpServer] = []
         self._warnings = warnings
@@ -245,8 +298,13 @@ class _Loading:
 
     def _add_yaml(self, entry: WrittenToolset) -> None:
         # Imported here, because `builtin/triage` reads no such entry, and templates and schemas slow down the start.
-        from holmes.toolsets.yaml.building import build_definition, checked_keys, has_ignored_transformers
+        from holmes.toolsets.yaml.building import build_definition, checked_keys, has_ignored_transformers, outline_of
 
+        if entry.is_optional and entry.keys["tools"].document.source in self._deferred:
+            keys = {key: value for key, value in entry.keys.items() if key not in _SLOW_KEYS}
+            outline = outline_of(entry, checked_keys(replace(entry, keys=keys), self.variables).keys)
+            self.optional.append(OptionalToolset(outline=outline, entry=entry, variables=self.variables))
+            return
         checked = checked_keys(entry, self.variables)
         _refuse_empty(entry, checked.keys)
         self.definitions.append(build_definition(entry, checked.keys))
@@ -327,11 +385,12 @@ def _python_toolsets(
                 config=config,
                 approval_patterns=tuple(keys.approval_required_tools),
                 redaction=keys.redaction,
+                on_demand=keys.on_demand,
             )
         if enabled:
             toolsets.append(made)
         else:
             statuses.append(
-                replace(status, reason="disabled in the configuration" if entry is not None else "not configured")
+                replace(status, reason="disabled in the configuration" if entry is not None else NOT_CONFIGURED)
             )
     return tuple(toolsets), tuple(statuses)

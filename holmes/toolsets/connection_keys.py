@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003  pydantic reads the annotation
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from holmes.observability.access import TlsFiles
+from holmes.values.texts import refused_address
+
+
+def like(example: str) -> AfterValidator:
+    """Return the check of an address. Its error shows `example`."""
+
+    def check(value: str) -> str:
+        if message := refused_address(value, example=example):
+            raise ValueError(message)
+        return value
+
+    return AfterValidator(check)
 
 
 class ConnectionKeys(BaseModel):
     """The keys that all such servers have.
 
-    Each kind of server checks `url` itself, because the error line shows an address of that kind as an example.
+    Each kind of server checks `url` with an example of its own, see `like`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

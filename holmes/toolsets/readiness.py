@@ -1,49 +1,58 @@
 """Checks which toolsets of a catalogue can run here.
 
-All checks run in parallel under one deadline. Commands that succeeded are remembered for an hour. Tool names must be
-unique. A toolset fails if the name of one of its tools is reserved or is used in an earlier toolset.
+All checks run in parallel under one deadline, and ask the cluster for its kinds at most once. Commands that succeeded
+are remembered for an hour. Tool names must be unique. A toolset fails if the name of one of its tools is reserved or is
+used in an earlier toolset.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from holmes.toolsets.check_cache import SuccessCache, check_key
+from holmes.toolsets.cluster_checks import ClusterChecks
 from holmes.toolsets.registry import ToolsetStatus
-from holmes.values.errors import HolmesError, ToolError, masked
+from holmes.toolsets.source_clusters import config_for_cluster, configs_for_cluster, serves, why_not
+from holmes.values.errors import ConfigError, HolmesError, ToolError, masked
 from holmes.values.first_look import OWN_TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Coroutine, Mapping, Sequence
     from pathlib import Path
 
-    from holmes.toolsets.catalogue import Catalogue, PythonToolset
+    from holmes.toolsets.catalogue import Catalogue, OptionalToolset, PythonToolset
     from holmes.toolsets.mcp.servers import McpServer
     from holmes.toolsets.mcp.toolset import McpToolset
     from holmes.toolsets.registry import ToolsetContext
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
     from holmes.toolsets.yaml.prerequisites import Obstacle
+    from holmes.values.json_types import JsonValue
     from holmes.values.tools import Toolset
 
 _DEFAULT_DEADLINE_SECONDS = 20.0
 
 # Time limit within which a cancelled check must end its processes.
 _CLEAN_UP_SECONDS = 2.0
+_RENEW_SECONDS = 8.0
+_FOUND_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyToolset:
     """A toolset that can run. Tools that match one of `approval_patterns` (globs) require approval.
 
-    `redaction` is false if the configuration disables masking for this toolset.
+    `redaction` is false if the configuration disables masking for this toolset. Tools of a toolset `on_demand` are not
+    in every request.
     """
 
     toolset: Toolset
     approval_patterns: tuple[str, ...] = ()
     redaction: bool = True
+    on_demand: bool = False
     tags: tuple[str, ...] = ()
 
 
@@ -90,13 +99,20 @@ async def check_toolsets(catalogue: Catalogue, context: ToolsetContext, policy: 
     policy = policy or CheckPolicy()
     remembers = policy.cache_directory is not None and policy.decided is None
     cache = SuccessCache.read(policy.cache_directory) if policy.cache_directory and remembers else None
-    checker = _Checker(context=context, cache=None if policy.refresh else cache, policy=policy)
+    configured = {each.factory.name: each.config for each in catalogue.python if not each.is_found}
+    context = replace(context, others=configs_for_cluster(configured, context))
+    cluster = ClusterChecks(context.environment)
+    checker = _Checker(context=context, cache=None if policy.refresh else cache, policy=policy, cluster=cluster)
     pending = [
         *((_yaml_status(each), _started(checker.check_yaml(each))) for each in catalogue.definitions),
-        *((_python_status(each), _started(checker.check_python(each))) for each in catalogue.python),
+        *((_yaml_status(each.outline), _started(checker.check_optional(each))) for each in catalogue.optional),
+        *((each.status, checker.start_python(each)) for each in catalogue.python),
         *((_server_status(each), _started(checker.check_server(each))) for each in catalogue.servers),
     ]
-    checked = await _results(pending, policy.deadline_seconds)
+    try:
+        checked = await _results(pending, policy.deadline_seconds)
+    finally:
+        await cluster.close()
     if catalogue.servers:
         checked = _with_unique_names(checked, policy.reserved_tools)
     if cache is not None:
@@ -114,11 +130,13 @@ class _Checker:
     context: ToolsetContext
     cache: SuccessCache | None
     policy: CheckPolicy
+    cluster: ClusterChecks
+    found: dict[str, tuple[asyncio.Task[_Checked], Mapping[str, JsonValue]]] = field(default_factory=dict)
+    """The checks of systems that were found in the cluster, by toolset, with the configuration of each."""
 
     async def check_yaml(self, definition: YamlToolsetDefinition) -> _Checked:
         # Imported here, because `builtin/triage` has no YAML toolsets.
         from holmes.toolsets.yaml.prerequisites import command_obstacle, has_commands, quick_obstacle
-        from holmes.toolsets.yaml.toolset import YamlToolset
 
         environment = self.context.environment
         status = _yaml_status(definition)
@@ -126,6 +144,8 @@ class _Checker:
             return refused
         is_decided = self.policy.decided is not None
         obstacle = None if is_decided else quick_obstacle(definition, environment)
+        if obstacle is None and not is_decided:
+            obstacle = await self.cluster.obstacle(definition.prerequisites)
         key: str | None = None
         checked_at_seconds = 0.0
         if obstacle is None and has_commands(definition) and not is_decided:
@@ -141,26 +161,65 @@ class _Checker:
                 )
         if obstacle is not None:
             return _Checked(status=_hindered(status, obstacle))
-        redactor = self.context.redactor if definition.redaction else None
+        ready = self._ready(definition)
+        return _Checked(status=status, ready=ready, key=key, checked_at_seconds=checked_at_seconds)
+
+    def _ready(self, definition: YamlToolsetDefinition) -> ReadyToolset:
+        from holmes.toolsets.yaml.toolset import YamlToolset
+
         toolset = YamlToolset(
             definition=definition,
-            environment=environment,
+            environment=self.context.environment,
             memory_limit_mb=self.context.memory_limit_mb,
-            redactor=redactor,
+            redactor=self.context.redactor if definition.redaction else None,
         )
-        ready = ReadyToolset(
+        return ReadyToolset(
             toolset=toolset,
             approval_patterns=definition.approval_patterns,
             redaction=definition.redaction,
+            on_demand=definition.on_demand,
             tags=definition.tags,
         )
-        return _Checked(status=status, ready=ready, key=key, checked_at_seconds=checked_at_seconds)
+
+    async def check_optional(self, optional: OptionalToolset) -> _Checked:
+        """Check the outline first, because compiling the commands of absent software would slow down each start."""
+        checked = await self.check_yaml(optional.outline)
+        if checked.ready is None:
+            return checked
+        try:
+            definition = optional.complete()
+        except ConfigError as error:
+            return _Checked(status=replace(checked.status, state="failed", reason=str(error)))
+        return replace(checked, status=_yaml_status(definition), ready=self._ready(definition))
+
+    def start_python(self, python: PythonToolset) -> asyncio.Task[_Checked]:
+        if not python.is_found:
+            return _started(self.check_python(python))
+        task = _started(self._check_found(python))
+        self.found[python.factory.name] = task, python.config
+        return task
+
+    async def _check_found(self, python: PythonToolset) -> _Checked:
+        """Check a system that was found, in a short time, because other toolsets wait for the result."""
+        seconds = min(_FOUND_SECONDS, self.policy.deadline_seconds / 2)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.check_python(python)
+        except TimeoutError:
+            reason = f"no response within {seconds:g} s"
+            return _Checked(status=replace(python.status, state="failed", reason=reason))
 
     async def check_python(self, python: PythonToolset) -> _Checked:
         redactor = self.context.redactor if python.redaction else None
-        context = replace(self.context, config=python.config, redactor=redactor)
         factory = python.factory
-        status = _python_status(python)
+        status = python.status
+        try:
+            config = config_for_cluster(python.config, self.context)
+        except ConfigError as error:
+            return _Checked(status=replace(status, state="failed", reason=str(error)))
+        if config is None:
+            return _Checked(status=replace(status, state="disabled", reason=why_not(self.context)))
+        context = replace(self.context, config=config, redactor=redactor)
         # Checks of Python toolsets are not remembered, because their inputs are unknown and they start no processes.
         if refused := self._refused(status):
             return refused
@@ -168,11 +227,23 @@ class _Checker:
             detail = "" if self.policy.decided is not None else await factory.check(context)
         except HolmesError as error:
             return _Checked(status=replace(status, state="failed", reason=str(error)))
-        toolset = factory.create(context)
+        others = {} if python.is_found else await self._working()
+        toolset = factory.create(replace(context, others={**context.others, **others}))
         ready = ReadyToolset(
-            toolset=toolset, approval_patterns=python.approval_patterns, redaction=python.redaction, tags=factory.tags
+            toolset=toolset,
+            approval_patterns=python.approval_patterns,
+            redaction=python.redaction,
+            on_demand=python.on_demand,
+            tags=factory.tags,
         )
         return _Checked(status=replace(status, tool_count=len(toolset.tools), detail=detail), ready=ready)
+
+    async def _working(self) -> dict[str, Mapping[str, JsonValue]]:
+        """Return the configurations of systems that were found, without those whose check failed."""
+        if self.found:
+            await asyncio.wait([task for task, _ in self.found.values()])
+        done = {name: (task, config) for name, (task, config) in self.found.items() if not task.cancelled()}
+        return {name: config for name, (task, config) in done.items() if not task.exception() and task.result().ready}
 
     async def check_server(self, server: McpServer) -> _Checked:
         """Connect to an MCP server, also if another process has checked it, because its tools are known only to it."""
@@ -181,6 +252,11 @@ class _Checker:
         status = _server_status(server)
         if refused := self._refused(status):
             return refused
+        try:
+            if not serves(server.cluster, self.context):
+                return _Checked(status=replace(status, state="disabled", reason=why_not(self.context)))
+        except ConfigError as error:
+            return _Checked(status=replace(status, state="failed", reason=str(error)))
         sessions = self.context.sessions
         assert sessions is not None, "a catalogue with MCP servers requires sessions"  # noqa: S101
         try:
@@ -208,18 +284,43 @@ class _Checker:
 
 def _served(toolset: McpToolset) -> ReadyToolset:
     server = toolset.server
-    return ReadyToolset(toolset=toolset, approval_patterns=toolset.gated, redaction=server.redaction, tags=server.tags)
+    return ReadyToolset(
+        toolset=toolset,
+        approval_patterns=toolset.gated,
+        redaction=server.redaction,
+        on_demand=server.on_demand,
+        tags=server.tags,
+    )
+
+
+async def renewed_servers(ready: tuple[ReadyToolset, ...], reserved: Mapping[str, str]) -> tuple[ReadyToolset, ...]:
+    """Return the toolsets with the tools that their MCP servers list now. A server that is away keeps its tools."""
+    from holmes.toolsets.mcp.toolset import McpToolset
+
+    async def current(each: ReadyToolset) -> ReadyToolset:
+        with contextlib.suppress(ToolError, TimeoutError):
+            if isinstance(each.toolset, McpToolset):
+                async with asyncio.timeout(_RENEW_SECONDS):
+                    return _served(await each.toolset.renewed())
+        return each
+
+    now = await asyncio.gather(*(current(each) for each in ready))
+    renamed = _uniquely_named([each.toolset for each in now], reserved)
+    return tuple(renamed.get(each.toolset.name, each) for each in now)
 
 
 def _with_unique_names(checked: tuple[_Checked, ...], reserved: Mapping[str, str]) -> tuple[_Checked, ...]:
-    """Rename the tools of MCP servers whose names are also used elsewhere."""
+    renamed = _uniquely_named([each.ready.toolset for each in checked if each.ready is not None], reserved)
+    return tuple(replace(each, ready=renamed.get(each.status.name, each.ready)) for each in checked)
+
+
+def _uniquely_named(toolsets: Sequence[Toolset], reserved: Mapping[str, str]) -> dict[str, ReadyToolset]:
+    """Rename the tools of MCP servers whose names are also used elsewhere. Returns the servers by name."""
     from holmes.toolsets.mcp.toolset import McpToolset, with_unique_names
 
-    ready = [each.ready.toolset for each in checked if each.ready is not None]
-    served = [toolset for toolset in ready if isinstance(toolset, McpToolset)]
-    taken = {tool.name for toolset in ready if not isinstance(toolset, McpToolset) for tool in toolset.tools}
-    renamed = {each.name: _served(each) for each in with_unique_names(served, taken | set(reserved) | OWN_TOOLS)}
-    return tuple(replace(each, ready=renamed.get(each.status.name, each.ready)) for each in checked)
+    served = [toolset for toolset in toolsets if isinstance(toolset, McpToolset)]
+    taken = {tool.name for toolset in toolsets if not isinstance(toolset, McpToolset) for tool in toolset.tools}
+    return {each.name: _served(each) for each in with_unique_names(served, taken | set(reserved) | OWN_TOOLS)}
 
 
 def _started(check: Coroutine[None, None, _Checked]) -> asyncio.Task[_Checked]:
@@ -289,22 +390,11 @@ def _yaml_status(definition: YamlToolsetDefinition) -> ToolsetStatus:
         source=definition.source,
         tags=definition.tags,
         description=definition.description,
+        on_demand=definition.on_demand,
     )
 
 
 def _server_status(server: McpServer) -> ToolsetStatus:
     return ToolsetStatus(
         name=server.name, state="enabled", source=server.source, tags=server.tags, description=server.description
-    )
-
-
-def _python_status(python: PythonToolset) -> ToolsetStatus:
-    factory = python.factory
-    return ToolsetStatus(
-        name=factory.name,
-        state="enabled",
-        source=python.source,
-        tags=factory.tags,
-        description=factory.description,
-        is_chosen=not factory.enabled_by_default,
     )

@@ -21,16 +21,17 @@ if TYPE_CHECKING:
 
 _ENTRY_POINT_GROUP = "holmes.toolsets"
 
-ToolsetState: TypeAlias = Literal["enabled", "disabled", "failed"]
+ToolsetState: TypeAlias = Literal["enabled", "disabled", "absent", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetStatus:
     """The status of one toolset.
 
-    `reason` explains why the toolset is disabled or failed, and `source` is its file or package. `detail` is what the
-    check found out, for people. `revision` changes when the tools of a server change. `is_chosen` is true for a toolset
-    that only the user's configuration enables.
+    `absent` means that the cluster or the machine does not have the software of the toolset, which is not a failure.
+    `reason` explains why the toolset is disabled, absent or failed, and `source` is its file or package. `detail` is
+    what the check found out, for people. `revision` changes when the tools of a server change. `is_chosen` is true for
+    a toolset that only the user's configuration enables. A toolset `on_demand` that failed is not mentioned to models.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ToolsetStatus:
     detail: str = field(default="", compare=False)
     revision: str = ""
     is_chosen: bool = False
+    on_demand: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +52,23 @@ class ToolsetContext:
     """Arguments for the creation of a toolset.
 
     `environment` contains the chosen context and namespace as HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE. `config`
-    is the `config:` section of the toolset's configuration entry. `memory_limit_mb` limits every process of a tool.
+    is the `config:` section of the toolset's configuration entry, and `others` has those of all enabled Python toolsets
+    by name. `memory_limit_mb` limits every process of a tool.
     `redactor` masks secrets, or is None if redaction is off. A wrapper masks results, so the redactor is needed only by
     tools whose results omit the names of values. `sessions` holds the connections that outlive a check. A catalogue
-    with MCP servers requires it.
+    with MCP servers requires it. `cluster` is the chosen cluster, which is one of `clusters`. It is None without a
+    choice and empty for a cluster without a name. `is_recorded` is true if the cluster is a recording.
     """
 
     environment: Environment
     config: Mapping[str, JsonValue] = field(default_factory=dict)
+    others: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
     memory_limit_mb: int = 800
     redactor: Redactor | None = None
     sessions: McpSessions | None = None
+    cluster: str | None = None
+    clusters: tuple[str, ...] = ()
+    is_recorded: bool = False
 
 
 class PythonToolsetFactory(Protocol):

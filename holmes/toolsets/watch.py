@@ -51,6 +51,7 @@ class ToolsetWatch(Generic[T]):
     If `adopts` is true, it waits for calls to `adopt` and checks nothing itself.
 
     `on_check` receives the statuses of all toolsets after each check. `close` closes what the toolsets keep open.
+    `place` is the cluster of the toolsets, for the log.
     """
 
     def __init__(
@@ -61,12 +62,14 @@ class ToolsetWatch(Generic[T]):
         adopts: bool = False,
         on_check: Callable[[tuple[ToolsetStatus, ...]], None] = lambda _: None,
         close: Callable[[], Awaitable[None]] | None = None,
+        place: str = "",
     ) -> None:
         self._run_check = check
         self._retry_seconds = retry_seconds
         self._adopts = adopts
         self._on_check = on_check
         self._close = close
+        self._place = f" of cluster {place!r}" if place else ""
         self._decided: tuple[ToolsetStatus, ...] | None = None
         self._adopted = asyncio.Event()
         self._checked = asyncio.Event()
@@ -146,6 +149,7 @@ class ToolsetWatch(Generic[T]):
             if status.state == "failed" and (known is None or known.reason != status.reason):
                 more = "can no longer be used" if known and known.state == "enabled" else "cannot be used"
                 reason = " ".join((status.reason or "").split())
-                _log.warning("toolset %r %s: %s; Holmes will check it again", status.name, more, reason)
+                again = "Holmes will check it again"
+                _log.warning("toolset %r%s %s: %s; %s", status.name, self._place, more, reason, again)
             elif status.state == "enabled" and known is not None and known.state == "failed":
-                _log.info("toolset %r can be used again", status.name)
+                _log.info("toolset %r%s can be used again", status.name, self._place)

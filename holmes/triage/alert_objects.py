@@ -35,12 +35,17 @@ def of_routers(labels: Mapping[str, str], names: Names) -> tuple[ClusterObject, 
 
 
 def of_objectives(labels: Mapping[str, str], names: Names, spaces: tuple[str, ...]) -> tuple[ClusterObject, ...]:
-    """Return the Service or workload of an objective. Its `namespace` may be that of the rules."""
+    """Return the Service or workload of an objective. Its `namespace` may be that of the rules.
+
+    A namespace that does not exist shows that the alert is about another cluster, or about objects that were deleted.
+    """
     service = labels.get("sloth_service") or (labels.get("service", "") if "slo" in labels else "")
     found = [each for each in names.named(service) if each.kind in (*WORKLOADS, "Service")]
     near = [each for each in found if each.namespace in spaces]
     spread = {each.namespace for each in found}
-    return tuple(near) or (tuple(found) if len(spread) == 1 else ())
+    if near or len(spread) != 1 or any(names.state.is_missing("Namespace", "", each) for each in spaces):
+        return tuple(near)
+    return tuple(found)
 
 
 def of_parts(labels: Mapping[str, str], names: Names, spaces: tuple[str, ...]) -> tuple[ClusterObject, ...]:

@@ -7,16 +7,25 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.tools_utils.pointers import Pointer
 from holmes.kubernetes.kinds import KINDS
-from holmes.triage.metric_readings import SeenReading, is_about, weighed
+from holmes.triage.metric_readings import (
+    SeenMetrics,
+    SeenReading,
+    called_arguments,
+    has_arguments,
+    related_arguments,
+    signal_arguments,
+    weighed,
+)
 from holmes.triage.pasted_texts import asked_text
 from holmes.values.expressions import expression
-from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL, SIGNALS_TOOL, look_from_yaml
+from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL, RELATED_TOOL, SIGNALS_TOOL, look_from_yaml
 from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage, is_user_message
+from holmes.values.on_demand import called
 from holmes.values.tools import label_of, output_text
 
 if TYPE_CHECKING:
@@ -65,8 +74,8 @@ class Conversation:
     """The last question of a conversation.
 
     `alerts` contains the labels of the alerts in the question, with the annotations `summary` and `description`.
-    `firing` contains for each of them when it began, or an empty string. `readings` are their conditions, and `signals`
-    the metrics of the subject.
+    `firing` contains for each of them when it began, or an empty string. `metrics` is what was read about them and the
+    subject.
     `failure` is the error message of a first look that failed. `subject` contains the objects of the last answer.
     `earlier` contains the last questions before, the oldest first.
     `details` means that the user wants all details of the last answer. Then `question` is the earlier question.
@@ -76,8 +85,7 @@ class Conversation:
     question: str
     alerts: tuple[Mapping[str, str], ...] = ()
     firing: tuple[str, ...] = ()
-    readings: tuple[SeenReading, ...] = ()
-    signals: SeenReading | None = None
+    metrics: SeenMetrics = field(default_factory=SeenMetrics)
     look: SeenLook | None = None
     failure: str = ""
     subject: tuple[str, ...] = ()
@@ -111,16 +119,15 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
     looks = list(_looks(messages[:start])) if start > 0 else []
     own = list(_outcomes(messages[start + 1 :]))
     look = next((each for each in reversed(own) if isinstance(each, SeenLook)), None)
-    signals = _signals(messages[start + 1 :], look.look) if look is not None else None
+    metrics = _metrics(messages[start + 1 :], look.look if look is not None else None)
     subject = next((look.look.subject for look in reversed(looks) if look.look.subject), ())
     subject = subject or (_mentioned(messages[:start]) if start > 0 else ())
     return Conversation(
         question=asked_text(words),
         alerts=tuple(_alerts(text))[:_MOST_ALERTS],
         firing=tuple(_began(each[1]) for each in _ALERT.finditer(text))[:_MOST_ALERTS],
-        readings=tuple(_readings(messages[start + 1 :], ALERT_TOOL)),
-        signals=signals,
-        look=look and replace(look, look=weighed(look.look, signals)),
+        metrics=metrics,
+        look=look and replace(look, look=weighed(look.look, metrics)),
         failure=next((each for each in reversed(own) if isinstance(each, str)), ""),
         subject=subject,
         namespace=_default_namespace(messages),
@@ -185,11 +192,27 @@ def _began(alert: str) -> str:
     return found[1] if found else ""
 
 
-def _signals(messages: Sequence[Message], look: FirstLook) -> SeenReading | None:
-    """Return the metrics of the workload that the look is about. A model may have read those of another one."""
-    about = _calls(messages, SIGNALS_TOOL, lambda call: is_about(call.arguments, look))
-    own = [each for each in messages if not isinstance(each, ToolMessage) or each.call_id in about]
-    return next(_readings(own, SIGNALS_TOOL), None)
+def _metrics(messages: Sequence[Message], look: FirstLook | None) -> SeenMetrics:
+    """Return the metrics of the alerts, of the workload that the look is about, and of the workloads that it calls.
+
+    A model may also have read those of others.
+    """
+    alerts = tuple(_readings(messages, ALERT_TOOL))
+    if look is None:
+        return SeenMetrics(alerts=alerts)
+    signals = next(_made(messages, SIGNALS_TOOL, signal_arguments(look)), None)
+    related = next(_made(messages, RELATED_TOOL, related_arguments(look, signals)), None)
+    asked = called_arguments(related) if related is not None and not related.failed else ()
+    return SeenMetrics(
+        alerts=alerts, signals=signals, related=related, called=tuple(_made(messages, SIGNALS_TOOL, *asked))
+    )
+
+
+def _made(messages: Sequence[Message], tool: str, *given: Mapping[str, str] | None) -> Iterator[SeenReading]:
+    """Yield the results of calls with one of these arguments, and notes about them."""
+    made = _calls(messages, tool, lambda call: has_arguments(call, *given))
+    own = [each for each in messages if not isinstance(each, ToolMessage) or each.call_id in made]
+    return _readings(own, tool)
 
 
 def _readings(messages: Sequence[Message], tool: str) -> Iterator[SeenReading]:
@@ -216,7 +239,7 @@ def _calls(
         for message in messages
         if isinstance(message, AssistantMessage)
         for call in message.tool_calls
-        if call.name == tool and wanted(call)
+        if called(call).name == tool and wanted(call)
     }
 
 

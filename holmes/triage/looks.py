@@ -6,28 +6,26 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.kinds import KINDS
+from holmes.triage.absent import grammatical_subject, is_only_cited, missing_text, not_found, unclear
 from holmes.triage.alerts import asked_by, look_at_alerts
 from holmes.triage.asides import asked_clause
-from holmes.triage.asked import Asked, guesses, incidents_of_subject
+from holmes.triage.asked import Asked, guesses
 from holmes.triage.at_once import judged_at_once
 from holmes.triage.causes import look_for_cause
 from holmes.triage.columns import asks_columns
 from holmes.triage.complaints import asks_beside
 from holmes.triage.conjectures import without_conjecture
-from holmes.triage.connections import naming
 from holmes.triage.custom_subjects import about_custom_objects, about_parts
 from holmes.triage.defaults import asks_default
 from holmes.triage.facts import not_answered
 from holmes.triage.follow_ups import completed, of_sentence, parsed, with_earlier
-from holmes.triage.grammar import names_things, unknown_parts
+from holmes.triage.grammar import names_things
 from holmes.triage.handled import with_participles
-from holmes.triage.ledger import Ledger, unread
+from holmes.triage.ledger import Ledger
 from holmes.triage.log_blame import blamed
 from holmes.triage.log_choice import MOST_LOGS, logs_for
 from holmes.triage.log_errors import asks_error_lines
 from holmes.triage.log_values import STATISTICS
-from holmes.triage.markdown import some_of
 from holmes.triage.names import names_of
 from holmes.triage.orders import declined
 from holmes.triage.other_readings import read_otherwise
@@ -44,7 +42,6 @@ from holmes.triage.weighing import weighed
 from holmes.triage.written_notes import written_notes
 from holmes.values.errors import ToolError
 from holmes.values.expressions import expression
-from holmes.values.first_look import FirstLook
 from holmes.values.tool_arguments import text_argument
 
 if TYPE_CHECKING:
@@ -53,20 +50,12 @@ if TYPE_CHECKING:
     from holmes.diagnosis.scan import ScanResult
     from holmes.kubernetes.cluster_state import LogKey
     from holmes.triage.plans import Plan
-    from holmes.triage.subjects import Missing, Subject
+    from holmes.values.first_look import FirstLook
     from holmes.values.json_types import JsonObject
 
-_BEFORE_SUBJECT: Final = word_list("verbs before subjects")
-_QUESTION_WORDS: Final = word_list("before subjects")
 _QUANTITIES: Final = frozenset({"memory", "disk"})
 """Symptoms that a question about an amount mentions, too: "is it close to its memory limit"."""
-_EVERYDAY: Final = word_list("everyday things")
-_KINDS: Final = frozenset(kind.name for kind in KINDS)
 _MOST_NAMESPACES: Final = 4
-_NEEDED: Final = frozenset(
-    {"Secret", "ConfigMap", "StorageClass", "ServiceAccount", "PersistentVolumeClaim", "Service"}
-)
-_MOST_USERS: Final = 4
 _PRONOUNS: Final = word_list("pronouns")
 _EACH: Final = expression(
     r"\b(?:each|jeweils|chacune?s?|cada un[oa])\b"
@@ -86,10 +75,6 @@ _NAME: Final = expression(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _NAMESPACE: Final = expression(
     r"(?:(?<!\S)-n|\bnamespaces?|\bnamensraum|\bespacio de nombres|\bespace de noms)[ =`\"']{1,3}([a-z0-9-]{1,63})\b"
     r"|\b([a-z0-9-]{1,63})[`\"']? namespace\b"
-)
-_NOT_UNDERSTOOD: Final = (
-    "Not understood: this is not a question about a cluster that the built-in rules can answer. Name an object, a "
-    "namespace or a symptom, for example `why is checkout failing in namespace shop`, or configure a model."
 )
 
 
@@ -267,26 +252,26 @@ def _first_look(asked: Asked) -> FirstLook:
     refused = declined(asked)
     if refused is not None:
         return refused
-    if not subject.named and _is_only_cited(asked):
-        return _unclear(asked)
+    if not subject.named and is_only_cited(asked):
+        return unclear(asked)
     nowhere = next((each for each in subject.missing if each.kind in ("place", "Namespace")), None)
     missing = subject.missing and not subject.named and not asks_default(question)
     if nowhere is not None or missing:
-        return _not_found(asked, nowhere or subject.missing[0])
+        return not_found(asked, nowhere or subject.missing[0])
     named = subject.named or subject.kinds or subject.values or question.whole_cluster
-    if not named and _grammatical_subject(asked):
-        return _unclear(asked)
+    if not named and grammatical_subject(asked):
+        return unclear(asked)
     plans = plans_of(question, subject)
     if not plans:
         logged = None if subject.missing else logged_in_scope(asked, by_words=True)
-        return _unclear(asked) if logged is None else blamed(asked, logged, None)
+        return unclear(asked) if logged is None else blamed(asked, logged, None)
     look = _answer(asked, plans)
     against = objections(asked, look) if look.verdict == "cause_found" else ()
     unfound = () if asks_default(question) else subject.missing  # "default ingress class" names no class
     told = f"{' '.join(look.fix)} {look.summary if '`' in look.summary else ''}"  # they can contain a word of no object
     notes = (
         *look.notes,
-        *(_missing_text(each, subject) for each in unfound if each.name not in f"{told} localhost"),
+        *(missing_text(each, subject) for each in unfound if each.name not in f"{told} localhost"),
         *(each for each in written_notes(asked, look) if each not in look.notes),
     )
     return replace(look, against=against, notes=notes)
@@ -313,88 +298,3 @@ def _answer(asked: Asked, plans: Sequence[Plan]) -> FirstLook:
         return look
     cause = weighed(asked, look_for_cause(replace(asked, ledger=asked.ledger.copy())))
     return cause if cause.verdict == "cause_found" else look
-
-
-def _empty(asked: Asked) -> FirstLook:
-    return FirstLook(
-        verdict="inconclusive",
-        summary="",
-        subject=tuple(str(each.ref) for each in asked.subject.objects[:4]),
-        scope=asked.subject.place,
-        taken_at=asked.report.taken_at,
-    )
-
-
-def _unclear(asked: Asked) -> FirstLook:
-    """Answer a question without a known subject: a missing name, a vague complaint, or no question about a cluster."""
-    unknown, question = unknown_parts(asked.question, asked.subject), asked.question
-    about = bool(question.symptoms) or question.asks("trouble", "changes", "logs")
-    names = _grammatical_subject(asked) or ((about or question.asks("why")) and 0 < len(unknown) <= 2)
-    gaps = unread(asked.state, _SEARCHED, asked.subject.namespaces)
-    words = " or ".join(f"`{word}`" for word in unknown[:3])
-    if names and gaps:
-        text = f"Cannot determine whether {words} exists: {', '.join(gaps)} could not be read."
-        return replace(_empty(asked), summary=text)
-    if names and not all(word.endswith(("ing", "ed", "ly")) for word in unknown):
-        text = (
-            f"No object with a name or label like {words} was found {asked.subject.place}, so nothing about it can be "
-            "known from this cluster."
-        )
-        return replace(_empty(asked), verdict="not_found", summary=text)
-    if about and names:
-        return replace(_empty(asked), summary=f"The cause cannot be determined: {words} names nothing in this cluster.")
-    return replace(_empty(asked), verdict="not_understood", summary=_NOT_UNDERSTOOD)
-
-
-def _is_only_cited(asked: Asked) -> bool:
-    """Return whether a question only cites words, and asks nothing of a cluster: "translate "shell" to Norwegian"."""
-    cited = [each.name for each in asked.subject.missing]
-    plain = all(name.isalpha() and name in asked.question.quoted_names for name in cited)
-    marked = any(f"`{name}`" in asked.question.written.lower() for name in cited)
-    return bool(cited) and plain and not marked and not plans_of(asked.question, asked.subject)
-
-
-def _grammatical_subject(asked: Asked) -> str:
-    """Return the unknown word that the question is about, for example `kafka` in "is kafka ok", or an empty string."""
-    words, unknown = asked.question.words, set(asked.subject.unknown)
-    if asked.subject.namespaces and asked.question.asks("why"):
-        unknown -= _EVERYDAY  # "why are responses slow in shop" is about the namespace
-    for index, word in enumerate(words[1:], 1):
-        leads = index == 1 or words[index - 2] in _QUESTION_WORDS
-        if word in unknown and words[index - 1] in _BEFORE_SUBJECT and leads:
-            return word
-    return ""
-
-
-_SEARCHED: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Service", "Pod")
-
-
-def _not_found(asked: Asked, missing: Missing) -> FirstLook:
-    """Answer a question about a name that no object has, unless it is outside of what was read."""
-    text = _missing_text(missing, asked.subject)
-    if missing.kind == "place" or (missing.kind == "address" and not missing.name[-1:].isdigit()):
-        text = f"`{missing.name}` is nothing that the objects of this cluster name, so nothing can be said about it."
-        return replace(_empty(asked), summary=text, others=incidents_of_subject(asked))
-    gaps = unread(asked.state, (missing.kind,) if missing.kind in _KINDS else _SEARCHED, asked.subject.namespaces)
-    if gaps:
-        text = f"Cannot determine whether `{missing.name}` exists: {', '.join(gaps)} could not be read."
-        return replace(_empty(asked), summary=text)
-    needed = missing.kind in _NEEDED and asked.question.asks("uses", "list")
-    every = naming(asked.state, missing.kind, missing.name) if needed else ()
-    users = [each for each in every if asked.subject.contains(each)]
-    if users:
-        told = some_of([str(each.ref) for each in users], _MOST_USERS)
-        text = f"{text} {told} {'needs' if len(users) == 1 else 'need'} it."
-        return replace(_empty(asked), verdict="answered", summary=text)
-    return replace(_empty(asked), verdict="not_found", summary=text, neighbours=tuple(map(str, missing.nearest)))
-
-
-def _missing_text(missing: Missing, subject: Subject) -> str:
-    kind = f"{missing.kind} " if missing.kind else ""
-    kind = "The address " if missing.kind == "address" else kind
-    place = "" if missing.kind == "Namespace" else f" {subject.place}"
-    elsewhere = [ref for ref in subject.elsewhere if ref.name == missing.name]
-    hint = f" It exists in another namespace: {elsewhere[0]}." if elsewhere else ""
-    if not hint and missing.nearest:
-        hint = f" Did you mean {', '.join(map(str, missing.nearest[:3]))}?"
-    return f"{kind}`{missing.name}` not found{place}.{hint}"

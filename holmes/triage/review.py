@@ -21,6 +21,7 @@ from holmes.triage.relevance import (
     asks_for_cause,
     asks_what_happened,
     has_searched,
+    is_about_cluster,
     is_data,
     is_knowledge,
     relevant_look,
@@ -88,7 +89,7 @@ class RulesReviewer:
 
         The condition of an alert is useful if it could be read.
         """
-        known, now = (read_conversation(each).readings for each in (messages, (*messages, note)))
+        known, now = (read_conversation(each).metrics.alerts for each in (messages, (*messages, note)))
         if len(now) > len(known):
             return not now[-1].failed
         seen = relevant_look(read_conversation((*messages, note)))
@@ -113,9 +114,9 @@ class RulesReviewer:
             return Review(call=_call(conversation))
         if draft.stopped:
             return _stopped(draft, conversation)
-        if is_knowledge(draft, conversation):
+        if own.kind == "answered" and is_knowledge(draft, conversation):
             return Review(text=draft.text, verdict=own)
-        about_cluster = own.kind != "answered" or has_searched(draft)
+        about_cluster = own.kind != "answered" or is_about_cluster(draft)
         return _reviewed(
             own, CheckedAnswer.of(draft, conversation, relevant_look(conversation, about_cluster=about_cluster))
         )
@@ -180,7 +181,7 @@ def _answers_fact(answer: CheckedAnswer) -> bool:
     look = answer.look
     if look is None or not (look.verdict == "answered" or look.heading) or tells_of_trouble(answer.conversation):
         return False
-    return not asks_what_happened(answer.conversation)
+    return not asks_what_happened(answer.conversation, look.subject)
 
 
 def _of_fact(own: Verdict, answer: CheckedAnswer, look: FirstLook) -> Review:
@@ -226,7 +227,7 @@ def _led(answer: CheckedAnswer) -> Review:
         head = "**Cause not found**: no result proves what the model says."
         verdict = Verdict(kind="inconclusive", by="rules", summary="No result proves what the model says.")
         return Review(text=f"{head}\n\n{words}", verdict=verdict)
-    measured = measured_lines(answer.conversation.readings, answer.conversation.signals)
+    measured = measured_lines(answer.conversation.metrics)
     origin = _ADDED if adds else _NOT_PROVED
     text = answer_text(seen, details=answer.conversation.details, origin=origin, measured=measured)
     return Review(text=f"{text}\n\n{words}", verdict=verdict_of_look(seen.look))
@@ -249,7 +250,7 @@ def _stopped(draft: Draft, conversation: Conversation) -> Review:
             seen,
             details=conversation.details,
             origin=origin,
-            measured=measured_lines(conversation.readings, conversation.signals),
+            measured=measured_lines(conversation.metrics),
         ),
         verdict=verdict_of_look(seen.look),
     )

@@ -10,15 +10,23 @@ from typing import TYPE_CHECKING, Final
 from holmes.triage.answers import answer_text
 from holmes.triage.conversation import read_conversation
 from holmes.triage.markdown import plain
-from holmes.triage.metric_readings import alert_arguments, measured_lines, signal_arguments
+from holmes.triage.metric_readings import (
+    alert_arguments,
+    called_arguments,
+    measured_lines,
+    related_arguments,
+    signal_arguments,
+)
 from holmes.triage.summary import summarise, summary_request_of
 from holmes.values.errors import ClusterUnreachable
-from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL, SIGNALS_TOOL
+from holmes.values.first_look import ALERT_TOOL, FIRST_LOOK_TOOL, RELATED_TOOL, SIGNALS_TOOL
 from holmes.values.messages import ToolCall, ToolCallId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from holmes.triage.metric_readings import SeenMetrics
+    from holmes.values.first_look import FirstLook
     from holmes.values.messages import Message
     from holmes.values.model import ModelRequest
 
@@ -48,10 +56,11 @@ def next_step(request: ModelRequest, *, details: bool = False) -> Step:
     conversation = read_conversation(request.messages)
     tools = set() if request.tool_choice == "none" else {tool.name for tool in request.tools}
     if conversation.look is not None:
-        given = signal_arguments(conversation.look.look) if conversation.signals is None else None
-        if given is not None and SIGNALS_TOOL in tools and not conversation.details:
-            return Step(calls=(_call(SIGNALS_TOOL, given, request.messages),))
-        measured = measured_lines(conversation.readings, conversation.signals)
+        wanted_calls = () if conversation.details else _metric_calls(conversation.metrics, conversation.look.look)
+        made = tuple(_call(tool, given, request.messages) for tool, given in wanted_calls if tool in tools)
+        if made:
+            return Step(calls=made)
+        measured = measured_lines(conversation.metrics)
         return Step(text=answer_text(conversation.look, details=details or conversation.details, measured=measured))
     if conversation.failure:
         raise ClusterUnreachable(plain(conversation.failure, 400))
@@ -68,9 +77,23 @@ def next_step(request: ModelRequest, *, details: bool = False) -> Step:
     return Step(calls=tuple(calls))
 
 
+def _metric_calls(metrics: SeenMetrics, look: FirstLook) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the next calls: the signals of the subject, then what it calls, then the signals of that."""
+    if metrics.signals is None:
+        given = signal_arguments(look)
+        if given is not None:
+            yield SIGNALS_TOOL, given
+    elif metrics.related is None:
+        given = related_arguments(look, metrics.signals)
+        if given is not None:
+            yield RELATED_TOOL, given
+    elif not metrics.called and not metrics.related.failed:
+        yield from ((SIGNALS_TOOL, each) for each in called_arguments(metrics.related))
+
+
 def _call(tool: str, given: Mapping[str, object], messages: Sequence[Message]) -> ToolCall:
     """Return a call whose id is unique in the conversation."""
     arguments = json.dumps(given, ensure_ascii=False)
     digest = hashlib.sha256(f"{len(messages)} {arguments}".encode("utf-8", "replace")).hexdigest()[:10]
-    kinds = {FIRST_LOOK_TOOL: "first-look", ALERT_TOOL: "alert", SIGNALS_TOOL: "signals"}
+    kinds = {FIRST_LOOK_TOOL: "first-look", ALERT_TOOL: "alert", SIGNALS_TOOL: "signals", RELATED_TOOL: "related"}
     return ToolCall(id=ToolCallId(f"{kinds[tool]}-{len(messages)}-{digest}"), name=tool, arguments=arguments)

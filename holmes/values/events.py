@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from holmes.values.stats import NOTHING_SPENT
 
 if TYPE_CHECKING:
+    from holmes.values.charts import Chart
     from holmes.values.messages import AssistantMessage, Message, ResultId, StoredResult, ToolCall, ToolMessage
     from holmes.values.stats import RequestStats
     from holmes.values.verdicts import Verdict
@@ -85,7 +86,10 @@ class ToolCallStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallFinished:
-    """A tool call ended. `message` is the result for the model. `error` is set if the call failed."""
+    """A tool call ended. `message` is the result for the model. `error` is set if the call failed.
+
+    `chart` is the result as a diagram with few samples, if it can be shown as one.
+    """
 
     call: ToolCall
     toolset: str | None
@@ -94,6 +98,7 @@ class ToolCallFinished:
     invocation: str | None
     error: str | None
     elapsed_seconds: float
+    chart: Chart | None = None
     kind: Literal["tool_call_finished"] = "tool_call_finished"
 
 

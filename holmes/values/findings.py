@@ -216,6 +216,7 @@ class DiagnosisReport:
     `namespaces` is empty for the whole cluster. `taken_at` is in RFC 3339 format. The most important incidents come
     first. `omitted` is the number of incidents that were left out because of the report's limit. `objects` is the
     number of objects in the scope that rules can judge. `too_young` is None if no object was left out for its age.
+    `cluster` is the name of the cluster in the configuration, or empty.
     """
 
     taken_at: str
@@ -229,6 +230,7 @@ class DiagnosisReport:
     omitted: int = 0
     objects: int | None = None
     too_young: TooYoung | None = None
+    cluster: str = ""
 
     @property
     def complete(self) -> bool:

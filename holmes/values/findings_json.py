@@ -32,6 +32,7 @@ def report_to_document(report: DiagnosisReport) -> dict[str, JsonValue]:
         **_filled(
             version=_CONTRACT_VERSION,
             taken_at=report.taken_at,
+            cluster=report.cluster,
             namespaces=list(report.namespaces),
             resource=report.resource,
             complete=report.complete,

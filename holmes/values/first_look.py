@@ -25,9 +25,11 @@ ALERT_TOOL: Final = "read_alert"
 """The tool that reads the condition of an alert from metrics."""
 SIGNALS_TOOL: Final = "workload_signals"
 """The tool that reads the usual metrics of a workload."""
+RELATED_TOOL: Final = "kubernetes_related"
+"""The tool that lists the objects that are related to one object."""
 ASK_TOOL: Final = "ask_holmes"
 """The tool of the MCP server that investigates a question."""
-OWN_TOOLS: Final = frozenset({FIRST_LOOK_TOOL, ALERT_TOOL, SIGNALS_TOOL, ASK_TOOL})
+OWN_TOOLS: Final = frozenset({FIRST_LOOK_TOOL, ALERT_TOOL, SIGNALS_TOOL, RELATED_TOOL, ASK_TOOL})
 """The tools whose results are trusted by name, so that no other toolset may have them."""
 _LIST_LENGTHS: Final = (12, 8, 5, 3, 2, 1, 0)
 _WIDE: Final = 1_000_000

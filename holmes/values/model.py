@@ -17,7 +17,7 @@ _LEAST_ANSWER_TOKENS = 1_024
 _LARGEST_OUTPUT_SHARE = 4
 _LARGEST_THINKING_SHARE = 2
 
-ImageFormula: TypeAlias = Literal["anthropic", "openai", "gemini", "largest"]
+ImageFormula: TypeAlias = Literal["anthropic", "openai", "gemini", "largest", "note"]
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter"]
 
 
@@ -27,7 +27,7 @@ class ModelLimits:
 
     `max_output_tokens` is the maximum length of one reply. `thinking_tokens` is the configured thinking budget, which
     is part of the reply. `encoding` is the closest tiktoken encoding, or None if estimates are enough. `image_formula`
-    selects the formula for the tokens of an image.
+    selects the formula for the tokens of an image. A model without `vision` gets a note instead of an image.
     """
 
     context_window_tokens: int

@@ -40,7 +40,9 @@ def fault_of_address(address: str) -> str | None:
         parts = urlsplit(address)
         port = parts.port
     except ValueError as error:
-        return f"cannot be read ({error})"
+        # The error of an address with a password can repeat a part of it.
+        why = "encode special characters of its password" if "@" in address else error
+        return f"cannot be read ({why})"
     if any(character.isspace() or not character.isprintable() for character in address):
         return "has spaces or control characters"
     if parts.scheme not in ("http", "https"):
@@ -50,6 +52,16 @@ def fault_of_address(address: str) -> str | None:
     if parts.netloc.endswith(":") or port == 0:
         return "has a colon after the host, but no port"
     return None
+
+
+def refused_address(address: str, *, example: str) -> str | None:
+    """Return the message for an address that is not valid, without its user name and password, or None."""
+    fault = fault_of_address(address)
+    if fault is None:
+        return None
+    scheme, separator, rest = address.rpartition("@")[0].partition("://")
+    shown = f"{scheme if rest else ''}{separator}{address.rpartition('@')[2]}"
+    return f"{shown!r} {fault}; expected for example {example}"
 
 
 def shortened(text: str, most_characters: int, *, mark: str = "…") -> str:

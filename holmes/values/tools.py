@@ -16,6 +16,7 @@ from holmes.values.messages import NOTHING_HANDED_OVER, Text, joined_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holmes.values.charts import Chart
     from holmes.values.json_types import JsonObject, JsonScalar, JsonValue
     from holmes.values.messages import HandedOver, Image, ResultId, StoredResult, ToolCallId, ToolMessage, ToolStatus
 
@@ -117,13 +118,14 @@ class ToolResult:
 
     `data` is the content. `error` is one line with the problem and the fix. `invocation` is the command or request, for
     the user and the transcript. `spillable` is false for tools that read stored results, because their results are
-    already in the store.
+    already in the store. `chart` is the content as a diagram, of which a wrapper makes an image.
     """
 
     status: ToolStatus
     data: str = ""
     error: str | None = None
     images: tuple[Image, ...] = ()
+    chart: Chart | None = None
     invocation: str | None = None
     return_code: int | None = None
     spillable: bool = True

@@ -6,31 +6,31 @@ import json
 import os
 from pathlib import Path
 
-from holmes.assets import toolset_files
 from holmes.llm.codec import MessageCodec
 from holmes.prompts import render_prompt
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens import TokenCounter
-from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.kubernetes_diagnosis.toolset import KubernetesDiagnosisToolset
 from holmes.toolsets.kubernetes_logs.toolset import KubernetesLogsToolset
 from holmes.toolsets.stored_results import StoredResultsToolset
 from holmes.toolsets.yaml.toolset import YamlToolset
 from holmes.values.environment import Environment
 from holmes.values.tools import Toolset
+from tests.support.shipped import shipped_catalogue
 
 GOLDEN = Path(__file__).parent / "golden"
 MAX_TOKENS = 6_000
 
 
 def shipped_toolsets() -> list[Toolset]:
-    """Every toolset that is shipped, whatever this machine has installed."""
+    """Every toolset that is shipped for every cluster, whatever this machine has installed."""
     environment = Environment()
-    catalogue = load_catalogue(read_catalogue(CatalogueFiles(shipped=toolset_files()), entry_points=()), environment)
+    catalogue = shipped_catalogue(environment)
     results = StoredResultsToolset(
         store=FileResultStore(Path("unused")), counter=TokenCounter(), cap_tokens=1_000, vision=True
     )
-    yaml_toolsets = (YamlToolset(definition=each, environment=environment) for each in catalogue.definitions)
+    usual = (each for each in catalogue.definitions if not each.is_optional)
+    yaml_toolsets = (YamlToolset(definition=each, environment=environment) for each in usual)
     python_toolsets = (KubernetesDiagnosisToolset(environment), KubernetesLogsToolset(environment))
     return [*yaml_toolsets, *python_toolsets, results]
 
@@ -43,6 +43,7 @@ def system_prompt(toolsets: list[Toolset]) -> str:
             "context_name": "admin@production",
             "namespace": "shop",
             "toolsets": toolsets,
+            "more": (),
             "unavailable": ["helm/core: 'helm' is not installed"],
             "additions": "Answer in English.",
             "citations": True,
@@ -83,7 +84,7 @@ def test_system_prompt_and_shipped_schemas_stay_below_6000_tokens() -> None:
 def test_without_options_the_prompt_says_nothing_of_them() -> None:
     nothing = dict.fromkeys(("cluster_name", "context_name", "namespace", "additions"))
     prompt = render_prompt(
-        "system", {**nothing, "citations": False, "toolsets": (), "unavailable": (), "first_look": False}
+        "system", {**nothing, "citations": False, "toolsets": (), "more": (), "unavailable": (), "first_look": False}
     )
     assert "citation" not in prompt
     assert "[[" not in prompt

@@ -57,7 +57,10 @@ UNSEEN: Final = tuple(each for each in case_incidents("development", "questions"
 """Questions about faults that nothing in the cluster shows."""
 BEYOND: Final = incidents_beyond_rules()
 INCIDENTS: Final = {each.id: each for each in (*scenario_incidents(), *UNSEEN)}
-ONCE_WORSE: Final = ("dev-fact-01", "qb-filter-10", "c18-h4-can-i-no", "dev-wording-7-04", "r2-pe7-040", "r2-har-012")
+ONCE_WORSE: Final = (
+    "dev-fact-01", "qb-filter-10", "c18-h4-can-i-no", "dev-wording-7-04", "r2-pe7-040", "r2-har-012",
+    "dev-change-or-reveal-06", "r4-b624",
+)  # fmt: skip
 """Questions that false models once answered in place of the rules."""
 MISSED: Final = (
     "b2c-38", "c02-f1", "c03-r31-celery-unregistered", "ha-16", "ha-18", "mx-13-restore", "u6-29", "uk-18",
@@ -65,6 +68,9 @@ MISSED: Final = (
 """Recorded faults that the rules answered with another cause or none, and whose lines show the cause."""
 EMPTY_HANDED: Final = ("invents all", "contradicts", "says nothing")
 LIES: Final = {name: partial(false_model, name) for name in FALSE_BEHAVIOURS}
+QUIET_LIES: Final = {name: model for name, model in LIES.items() if name != "storm of calls"}
+STORM: Final = {"storm of calls": LIES["storm of calls"]}
+"""Takes as long as all other false models together: each of its 96 calls starts a process."""
 WEAK: Final = {name: partial(weak_model, name) for name in BEHAVIOURS}
 _RULES: Final = "rules"
 """The built-in model among others, which shares their cluster and its scan."""
@@ -169,11 +175,12 @@ async def test_weak_models_without_a_first_look_end_in_most_right_causes() -> No
 async def test_a_cause_that_cannot_be_seen_stays_unknown() -> None:
     assert len(UNSEEN) == 15
     for incident in cases(UNSEEN, 8):
-        plays = await _plays(incident, {**WEAK, **LIES})
+        plays = await _plays(incident, {**WEAK, **QUIET_LIES})
         kinds = {name: each.verdict.kind if each.verdict else None for name, each in plays.items()}
         assert {name: kind for name, kind in kinds.items() if kind != "inconclusive"} == {}, incident.id
 
 
+@pytest.mark.slow
 async def test_a_model_that_knows_nothing_is_as_right_as_the_rules() -> None:
     incident = INCIDENTS["claim-missing"]
     rules = await _rules(incident)
@@ -205,12 +212,18 @@ def test_no_fault_of_the_other_halves_is_answered_worse() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(count(long=7200, short=1800))
 def test_no_answer_gets_worse_with_a_false_cause() -> None:
-    """Faults, healthy clusters and questions of fact."""
-    questions = [each for each in case_incidents("development", "questions") if "not_understood" not in each.verdicts]
-    recorded = (*scenario_incidents(), *case_incidents("development"), *hard_incidents("development"), *questions)
+    """Faults, healthy clusters and questions of fact. What the rules do not understand is for the model to answer."""
+    asked = (
+        *case_incidents("development"),
+        *hard_incidents("development"),
+        *case_incidents("development", "questions"),
+    )
+    recorded = (*scenario_incidents(), *(each for each in asked if "not_understood" not in each.verdicts))
     worse_before = [each for each in recorded if each.id in ONCE_WORSE]
     assert len(worse_before) == len(ONCE_WORSE)
-    assert _all_worse((*worse_before, *cases(recorded[7::9], 100)), LIES) == {}
+    incidents = (*cases(worse_before, 2), *cases(recorded[7::9], 300))
+    assert _all_worse(incidents, QUIET_LIES) == {}
+    assert _all_worse(incidents[::10], STORM) == {}
 
 
 async def _leads(case: BeyondRules) -> Play:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.cli.render.event_lines import Detail, event_lines
+from holmes.cli.render.event_lines import Detail, PlotSpace, event_lines
 from holmes.core.policy import ContextPolicy, SpillPolicy
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.result_store import FileResultStore
@@ -23,6 +23,7 @@ from holmes.values.events import (
 from holmes.values.messages import Image, ResultId, StoredResult
 from holmes.values.stats import RequestStats
 from tests.cli.events import LOGS, PODS, finished, tool_message
+from tests.support.charts import MEMORY
 from tests.support.investigations import build_loop, events_of
 from tests.support.toolsets import echo_toolset
 
@@ -142,3 +143,13 @@ async def test_a_real_run_names_the_limit_that_was_passed_and_the_real_size(tmp_
     limit = "the limit is 19,200 tokens and 2,000 characters"
     assert f"{limit}): it is stored, and the model sees a preview" in shown[0]
     assert shown[1].endswith("3.4 KB, stored")
+
+
+def test_a_chart_is_drawn_below_its_call_where_there_is_space() -> None:
+    ended = replace(finished(PODS, tool_message(PODS, "x")), chart=replace(MEMORY, title="a\x1b[2J b"))
+    first, *plot = event_lines(ended, Detail(), PlotSpace(columns=60, encoding="ascii"))
+    assert first == event_lines(ended, Detail())[0]
+    assert len(event_lines(ended, Detail())) == 1
+    assert plot[0].text == "  a b"
+    assert all(len(each.text) <= 60 and each.text.isascii() for each in plot)
+    assert sum("|" in each.text and "*" in each.text for each in plot) >= 2

@@ -314,6 +314,18 @@ def test_toolsets_are_listed_with_their_state(bare: Home) -> None:
     assert bare.run("toolset", "refresh").exit_code == 0
 
 
+def test_toolsets_for_absent_software_are_listed_only_on_demand(bare: Home, kubeconfig: Path) -> None:
+    home = Home(path=bare.path, variables={**bare.variables, "KUBECONFIG": str(kubeconfig)})
+    short, long = home.run("toolset", "list"), home.run("toolset", "list", "--all")
+    states = [line.split()[:2] for line in long.stdout.splitlines()]
+    hidden = [name for name, state in states if state == "absent"]
+    assert "argocd/core" in hidden
+    shown = [line.split()[:2] for line in short.stdout.splitlines()]
+    assert shown == [each for each in states if each[0] not in hidden]
+    assert f"{len(hidden)} toolsets for software that is not here: holmes toolset list --all" in short.stderr
+    assert "not here" not in long.stderr
+
+
 def test_a_terminal_gets_the_interactive_loop(home: Home) -> None:
     variables = {**home.environment(), "PROMPT_TOOLKIT_NO_CPR": "1"}
     with Terminal(["-m", "holmes", "ask", "why?"], cwd=Path.cwd(), environment=variables) as screen:

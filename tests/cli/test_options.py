@@ -37,7 +37,8 @@ def test_options_of_other_commands_are_those_of_ask(command: click.Command) -> N
     known = {str(parameter.name): parameter.opts for parameter in ask.params}
     given = {str(parameter.name): parameter.opts for parameter in command.params}
     assert {name: given[name] for name in given.keys() & known.keys()}.items() <= known.items()
-    assert given.keys() - known.keys() <= {"server", "browser"}  # of `login` alone
+    # Those of `login`, `show` and lists:
+    assert given.keys() - known.keys() <= {"server", "browser", "scopes", "name", "is_complete"}
 
 
 def test_serve_has_the_options_of_the_server_and_those_of_ask() -> None:

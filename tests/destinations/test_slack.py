@@ -194,7 +194,9 @@ async def test_replies_that_arrived_are_not_sent_again_even_without_a_history() 
     with Workspace(history=False) as slack:
         ops = destination(slack)
         reference = await ops.send(news(), None)
-        slack.refuse_call = len(slack.calls) + 3  # the update and the first reply arrive, the second reply does not
+        slack.trouble_at(
+            len(slack.calls) + 3, rate_limited(0)
+        )  # the update and the first reply arrive, the second reply does not
         failure = await failure_of(ops, told, reference)
         assert len(slack.thread(slack.messages()[0])) == 1
         done = await ops.send(replace(told, repeated=True), failure.reference)

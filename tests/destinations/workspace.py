@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.support.slack_server import SlackServer, Trouble, rate_limited
+from tests.support.slack_server import SlackServer, Trouble
 
 if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
@@ -18,12 +18,15 @@ class Workspace(SlackServer):
         super().__init__()
         self._history = history
         self._metadata: dict[str, JsonValue] = {}
-        self.refuse_call: int | None = None  # the call with this number, from 1, meets the rate limit
+        self._troubled: dict[int, Trouble] = {}
+
+    def trouble_at(self, number: int, trouble: Trouble) -> None:
+        """Let the call with this number, from 1, have a trouble."""
+        self._troubled[number] = trouble
 
     def _receive(self, call: SlackCall) -> tuple[JsonObject, Trouble | None]:
-        if len(self.calls) + 1 == self.refuse_call:
-            self.refuse_call = None
-            self.trouble(rate_limited(0))
+        if trouble := self._troubled.pop(len(self.calls) + 1, None):
+            self.trouble(trouble)
         return super()._receive(call)
 
     def _answer(self, call: SlackCall) -> JsonObject:
@@ -37,7 +40,12 @@ class Workspace(SlackServer):
         assert call.arguments["channel"] in self._channels.values()  # names are refused
         parent = call.arguments.get("ts")
         messages = [
-            {"ts": message.ts, "text": message.text, "metadata": self._metadata[message.ts]}
+            {
+                "ts": message.ts,
+                "text": message.text,
+                "metadata": self._metadata.get(message.ts),
+                "files": [{"id": file.id, "name": file.name} for file in message.files],
+            }
             for message in self._messages.values()
             if message.channel == call.arguments["channel"] and parent in {message.thread_ts, message.ts}
         ]

@@ -14,12 +14,13 @@ import pytest
 from tests.diagnosis.scenarios.answers import describe_answer, figures_of
 from tests.diagnosis.scenarios.hard_set import answer_recorded, known_misses, load_hard, recorded
 from tests.diagnosis.scenarios.model import Scenario
+from tests.support.long_form import cases
 
 LEAST_BLIND_TOP1: Final = 16
 MOST_BLIND_INNOCENTS: Final = 0
 
 
-@pytest.mark.parametrize("scenario", recorded("development"), ids=lambda each: each.name)
+@pytest.mark.parametrize("scenario", cases(recorded("development"), 2), ids=lambda each: each.name)
 async def test_a_recorded_hard_scenario_gets_the_right_answer(scenario: Scenario, tmp_path: Path) -> None:
     score = await answer_recorded(scenario, tmp_path)
 

@@ -59,7 +59,7 @@ def test_a_clean_environment_runs_ask_and_lists_every_shipped_toolset(
     subprocess.run(install, check=True, timeout=120, cwd=tmp_path)
     holmes = clean_environment / "bin/holmes"
 
-    listed = run(holmes, "toolset", "list", cwd=tmp_path, KUBECONFIG=str(kubeconfig))
+    listed = run(holmes, "toolset", "list", "--all", cwd=tmp_path, KUBECONFIG=str(kubeconfig))
     shipped = [
         name for path in (ROOT / "toolsets").glob("*.yaml") for name in yaml.safe_load(path.read_text())["toolsets"]
     ]

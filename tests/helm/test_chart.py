@@ -69,6 +69,11 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ({"config": {"server": {"port": 80}}}, "the chart overrides config.server.port: set service.port"),
     ({"config": {"server": {"api_key": "k"}}}, "the chart overrides config.server.api_key"),
     ({"toolsets": {"a": {}}, "custom_toolsets": {"a": {}}}, 'toolset "a" is defined in toolsets and in'),
+    (
+        {"clusters": {"eu": {"secret": "a"}}, "config": {"clusters": {"eu": {"context": "b"}}}},
+        'cluster "eu" is defined in clusters and in config.clusters',
+    ),
+    ({"clusters": {"../eu": {"secret": "a"}}}, "does not match pattern"),
     ({"additionalEnvVars": [{"name": "HOLMES_DATABASE_URL"}]}, "the chart sets HOLMES_DATABASE_URL: set database"),
     ({"additional_env_vars": [{"name": "A"}, {"name": "A"}]}, "additionalEnvVars: duplicate variable A"),
     (

@@ -7,86 +7,33 @@ import re
 import shutil
 from base64 import b64decode
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from holmes.values.json_types import JsonObject
-from tests.cluster.fixtures import Cluster, create_namespace
-from tests.cluster.layout import NODE_NAME, REGISTRY, Layout
-from tests.helm.chart import CHART, ROOT, Helm, at
-from tests.helm.container_image import import_image, pack_image
+from tests.cluster.fixtures import Cluster
+from tests.cluster.layout import NODE_NAME, REGISTRY
+from tests.helm.chart import CHART, ROOT, Helm
+from tests.helm.release import IMAGE, VALUES, Release, place_for_release
 from tests.helm.value_sets import HOLMESGPT
 from tests.support import readme
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(400)]
-
-IMAGE: Final = "holmes:under-test"
-VALUES: Final[JsonObject] = {
-    "registry": REGISTRY,
-    "image": IMAGE,
-    "config": {"cluster_name": "test"},
-    "persistence": {"storageClassName": "-", "size": "1Gi"},
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """The release `holmes` in a namespace of its own."""
-
-    cluster: Cluster
-    helm: Helm
-    namespace: str
-
-    def kubectl(self, *arguments: str) -> str:
-        return self.cluster.run(f"--namespace={self.namespace}", *arguments)
-
-    def helm_run(self, *arguments: str, values: JsonObject | None = None) -> str:
-        return self.helm.run(*arguments, f"--namespace={self.namespace}", values=values)
-
-    def keys(self) -> JsonObject:
-        """The keys as the Secret has them."""
-        return at(json.loads(self.kubectl("get", "secret", "holmes", "--output=json")), "data")
-
-    def inside(self, script: str) -> str:
-        """What a shell in the server's container prints."""
-        return self.kubectl("exec", "deployment/holmes", "--", "sh", "-c", f"exec 2>&1; {script}")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def image(
-    cluster: Cluster,  # noqa: ARG001  it must run
-    image_root: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    """The image, in the cluster."""
-    archive = tmp_path_factory.mktemp("archive") / "image.tar"
-    pack_image(image_root, (f"{REGISTRY}/{IMAGE}", readme.image()), archive)
-    import_image(Layout.from_environment(), archive)
-    archive.unlink()
-
-
-def _place_for_release(cluster: Cluster, helm: Helm) -> Release:
-    """A namespace whose API server refuses pods that break the strictest of the Pod Security Standards."""
-    namespace = create_namespace(cluster, "holmes")
-    cluster.run("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-    own = Helm(program=helm.program, home=helm.home, kubeconfig=cluster.admin)
-    return Release(cluster=cluster, helm=own, namespace=namespace)
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.usefixtures("image")]
 
 
 @pytest.fixture
 def place(cluster: Cluster, chart_helm: Helm) -> Iterator[Release]:
     """A namespace without a release."""
-    made = _place_for_release(cluster, chart_helm)
+    made = place_for_release(cluster, chart_helm)
     yield made
     cluster.run("delete", "namespace", made.namespace, "--wait=false")
 
 
 @pytest.fixture(scope="module")
 def release(cluster: Cluster, chart_helm: Helm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
-    made = _place_for_release(cluster, chart_helm)
+    made = place_for_release(cluster, chart_helm)
     namespace, helm = made.namespace, made.helm
     _make_volume(cluster, namespace, tmp_path_factory.mktemp("release"))
     try:

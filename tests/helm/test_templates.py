@@ -1,4 +1,4 @@
-"""What the chart makes of eleven sets of values: what matters in each, and that the real API server takes all of it."""
+"""What the chart makes of twelve sets of values: what matters in each, and that the real API server takes all of it."""
 
 from __future__ import annotations
 
@@ -212,6 +212,26 @@ def test_toolsets_of_both_names_stand_in_one_file_that_the_configuration_names(r
         "/etc/more/toolsets.yaml",
         "/etc/holmes/custom_toolsets.yaml",
     ]
+
+
+def test_kubeconfigs_of_clusters_are_files_that_the_configuration_names(
+    rendered: dict[str, Manifests], tmp_path: Path
+) -> None:
+    made = rendered["several clusters"]
+    (tmp_path / "config.yaml").write_text(str(at(made.one("ConfigMap"), "data")["config.yaml"]))
+    own = load_settings({"HOME": str(tmp_path)}, tmp_path / "config.yaml").clusters
+    assert {name: (str(each.kubeconfig), each.context, each.in_cluster) for name, each in own.clusters.items()} == {
+        "eu.prod": ("/etc/holmes-clusters/eu.prod/kubeconfig", None, False),
+        "here": ("None", None, True),
+        "us": ("/etc/holmes-clusters/us/kubeconfig", "admin@us", False),
+    }
+    mounts = {str(each["mountPath"]): each for each in items(made.container(), "volumeMounts")}
+    volumes = {str(each["name"]): each for each in items(made.pod(), "volumes")}
+    for name, secret, key in (("eu.prod", "eu-kubeconfig", "kubeconfig"), ("us", "us-kubeconfig", "value")):
+        mount = mounts[f"/etc/holmes-clusters/{name}"]
+        assert mount["readOnly"] is True
+        source = at(volumes[str(mount["name"])], "secret")
+        assert (source["secretName"], source["items"]) == (secret, [{"key": key, "path": "kubeconfig"}])
 
 
 def test_postgresql_means_rolling_updates_without_a_volume_and_with_a_budget(rendered: dict[str, Manifests]) -> None:

@@ -1,4 +1,4 @@
-"""Eleven ways to configure the chart, by name: rendered and checked by the real API server in `test_templates`."""
+"""Twelve ways to configure the chart, by name: rendered and checked by the real API server in `test_templates`."""
 
 from __future__ import annotations
 
@@ -74,6 +74,14 @@ VALUE_SETS: Final[Mapping[str, JsonObject]] = {
         },
         "mcp_servers": {"docs": {"url": "http://docs:8000/sse", "description": "Our documentation"}},
         "config": {"custom_toolsets": "/etc/more/toolsets.yaml"},
+    },
+    "several clusters": {
+        "clusters": {
+            "us": {"secret": "us-kubeconfig", "key": "value", "context": "admin@us"},
+            "eu.prod": {"secret": "eu-kubeconfig"},
+            "here": {"in_cluster": True},
+        },
+        "config": {"default_cluster": "here"},
     },
     "PostgreSQL": {
         "replicas": 3,

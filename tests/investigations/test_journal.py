@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import insert, select, update
 
+from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, ToolOutcome
 from holmes.investigations.queue.worker import DurableStepRunner
 from holmes.investigations.records.database import Database
-from holmes.investigations.records.journal import Journal, Lease, LostInvestigation
+from holmes.investigations.records.journal import Journal, Lease, LostInvestigation, step_from_bytes, step_to_bytes
 from holmes.investigations.records.records import InvestigationRecords
 from holmes.investigations.records.replicas import Replicas, shared_key
 from holmes.investigations.records.schema import EVENTS, INVESTIGATIONS, STEPS
 from holmes.investigations.records.values import InvestigationId, stats_to_json
-from holmes.values.messages import AssistantMessage
+from holmes.values.charts import thinned
+from holmes.values.messages import AssistantMessage, Text, ToolCallId, ToolMessage
 from holmes.values.model import ModelReply
 from holmes.values.stats import NOTHING_SPENT, RequestStats
+from tests.support.charts import MEMORY, chart, line
 
 ID = InvestigationId("one")
 
@@ -128,6 +132,20 @@ async def test_an_event_that_comes_again_is_kept_once(database: Database) -> Non
         lambda connection: connection.execute(select(EVENTS.c.key).order_by(EVENTS.c.id)).scalars().all()
     )
     assert names == ["a:1", "b:1", "a:2"]
+
+
+def test_the_chart_of_a_result_is_recorded_with_few_samples() -> None:
+    """A repeated attempt tells the same events, and the journal stays small."""
+    long = chart(*(line(f"a{number}", lambda place: place / 7, range(1_000)) for number in range(8)))
+    message = ToolMessage(call_id=ToolCallId("1"), tool_name="t", status="success", parts=(Text(text="x"),))
+    spill = SpillOutcome(message=message, tokens=1, spilled=False, stored=False)
+    for shown in (long, replace(MEMORY, background=())):
+        outcome = ToolOutcome(
+            spill=spill, cap_tokens=9, invocation=None, error=None, elapsed_seconds=1.0, chart=thinned(shown)
+        )
+        content = step_to_bytes(outcome)
+        assert len(content) < 60_000
+        assert step_from_bytes(content) == outcome
 
 
 async def test_all_replicas_have_the_same_key(database: Database) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from sqlalchemy import Connection, insert, update
 
@@ -11,11 +14,17 @@ from holmes.investigations.deliveries.news import NewsComposer
 from holmes.investigations.deliveries.records import Delivery
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.records import add_investigation
-from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
+from holmes.investigations.records.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS
 from holmes.investigations.records.values import IncidentId, InvestigationId, NewInvestigation, stats_to_json
+from holmes.investigations.records.wire_events import wire_events
 from holmes.redaction.redactor import Redactor
+from holmes.stores.result_store import FileResultStore
+from holmes.values.charts import alt_text
+from holmes.values.events import ToolCallFinished
+from holmes.values.messages import StoredResult, Text, ToolCall, ToolCallId, ToolMessage
 from holmes.values.stats import RequestStats
 from tests.investigations.deliveries_of import NOW, add_incident, queue, rows
+from tests.support.charts import MEMORY
 
 
 async def add_alert(database: Database, fingerprint: str, **annotations: str) -> None:
@@ -45,8 +54,6 @@ async def investigate(database: Database, **values: object) -> InvestigationId:
 
 
 async def delivery(database: Database, investigation: InvestigationId | None = None) -> Delivery:
-    from dataclasses import replace
-
     await queue(database, "opened")
     (found,) = await rows(database)
     return found if investigation is None else replace(found, event="answered", investigation_id=investigation)
@@ -131,3 +138,57 @@ async def test_a_long_summary_is_cut_beside_a_placeholder_and_never_inside(datab
     redactor = Redactor(b"a key of the tests, 32 bytes long")
     news = await composed(NewsComposer(database, mask=redactor.redact), await delivery(database))
     assert str(news.alerts[0].summary).endswith("x password=…")
+
+
+async def chart_event(database: Database, store: FileResultStore, of: InvestigationId, name: str) -> StoredResult:
+    """Keep a result with a picture as the worker does, and return its text."""
+    call = ToolCall(id=ToolCallId(name), name="query_metrics_range", arguments="{}")
+    put = partial(store.put, tool_name=call.name, call_id=call.id)
+    text = await put(name.encode(), media_type="text/plain")
+    image = await put(f"png of {name}".encode(), media_type="image/png")
+    message = ToolMessage(
+        call_id=call.id, tool_name=call.name, status="success", parts=(Text(text=name),), stored=(text, image)
+    )
+    finished = ToolCallFinished(
+        call=call, toolset=None, description=f"Query {name}", message=message, invocation=None, error=None,
+        elapsed_seconds=1.0, chart=MEMORY,
+    )  # fmt: skip
+    (wire,) = wire_events(finished)
+    values = {"investigation_id": of, "key": name, "name": wire.name, "at": NOW, "data": compact(wire.data)}
+    await database.transaction(lambda connection: connection.execute(insert(EVENTS).values(**values)))
+    return text
+
+
+def compact(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+async def test_an_answer_brings_the_pictures_that_it_cites_or_the_latest(database: Database, tmp_path: Path) -> None:
+    await add_incident(database)
+    identity = await investigate(database, state="answered", answer="Cause.")
+    store = FileResultStore(tmp_path)
+    texts = [await chart_event(database, store, identity, name) for name in ("a", "b", "c", "d")]
+    damaged = {"investigation_id": identity, "key": "x", "name": "tool_calling_result", "at": NOW}
+    await database.transaction(
+        lambda connection: connection.execute(insert(EVENTS).values(**damaged, data='{"result":{"chart":7}}'))
+    )
+    told = await delivery(database, identity)
+
+    async def pictures(composer: NewsComposer, of: Delivery = told) -> list[tuple[str, bytes]]:
+        news = await composed(composer, of)
+        assert news.investigation is not None
+        assert all(each.alt == alt_text(MEMORY) for each in news.investigation.pictures)
+        return [(each.title, each.content) for each in news.investigation.pictures]
+
+    with_store = NewsComposer(database, results=store)
+    assert [title for title, _ in await pictures(with_store)] == ["Query b", "Query c", "Query d"]
+    answer = {"answer": f"Cause [[{texts[0].id}:1]]."}
+    await database.transaction(
+        lambda connection: connection.execute(
+            update(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity).values(**answer)
+        )
+    )
+    assert await pictures(with_store) == [("Query a", b"png of a")]
+    assert await pictures(NewsComposer(database)) == []
+    assert await pictures(NewsComposer(database, results=FileResultStore(tmp_path / "expired"))) == []
+    assert await pictures(with_store, replace(told, event="opened")) == []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 
 from holmes.investigations.records.wire_events import wire_events
+from holmes.values.charts import alt_text
 from holmes.values.events import (
     AgentEvent,
     AnswerFinished,
@@ -45,6 +47,7 @@ from holmes.values.messages import (
 )
 from holmes.values.stats import RequestStats
 from holmes.values.verdicts import Verdict
+from tests.support.charts import MEMORY
 
 STATS = RequestStats(prompt_tokens=22_000, completion_tokens=1_400, cached_tokens=18_000, cost=0.0123, calls=2)
 CALL = ToolCall(id=ToolCallId("call-1"), name="kubectl_get", arguments='{"kind": "pods"}')
@@ -192,6 +195,15 @@ def test_a_result_has_what_the_model_sees_and_where_all_of_it_lies() -> None:
         "spilled": False,
         "stored": [{"id": "abc123", "size_bytes": 9, "media_type": "text/plain"}],
     }
+
+
+def test_a_result_with_a_picture_has_its_description() -> None:
+    finished = EVENTS["finished"][0]
+    assert isinstance(finished, ToolCallFinished)
+    (found,) = wire_events(replace(finished, chart=MEMORY))
+    result = found.data["result"]
+    assert isinstance(result, dict)
+    assert result["chart"] == alt_text(MEMORY)
 
 
 def test_counts_are_in_the_places_where_clients_look_for_them() -> None:

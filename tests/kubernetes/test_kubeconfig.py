@@ -81,6 +81,7 @@ def test_a_pod_uses_its_service_account(tmp_path: Path) -> None:
 
     assert access.cluster.server == "https://[fd00::1]:443"
     assert (access.context, access.namespace) == ("in-cluster", "monitoring")
+    assert access.is_service_account
     assert access.user.token_file == tmp_path / "token"
 
 

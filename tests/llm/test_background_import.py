@@ -143,7 +143,7 @@ def test_an_empty_key_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"OPENAI_API_KEY": "", "GEMINI_API_KEY": " \t", "ANTHROPIC_API_KEY": "k", "UNRELATED": ""}
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    litellm_loader._prepare_environment()
+    litellm_loader.prepare_environment()
     assert {name: os.environ.get(name) for name in given} == {
         "OPENAI_API_KEY": None,
         "GEMINI_API_KEY": None,

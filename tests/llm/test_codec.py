@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holmes.llm.codec import MessageCodec
+from holmes.tokens import TokenCounter, image_tokens
 from holmes.values.messages import (
     AssistantMessage,
     Image,
@@ -87,6 +88,7 @@ def test_a_model_that_cannot_see_gets_a_text_in_place_of_each_image() -> None:
     assert wire[2]["content"] == f"a chart\n{note}"
     assert len(wire) == 3
     assert "base64" not in json.dumps(wire)
+    assert TokenCounter().count_text(note) <= image_tokens(PNG, "note")
 
 
 def test_reasoning_goes_back_as_it_came_and_only_to_its_provider() -> None:

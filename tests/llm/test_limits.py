@@ -123,8 +123,9 @@ def test_encoding_follows_the_family() -> None:
         ("openai/o3", "openai"),
         ("gemini/gemini-2.5-pro", "gemini"),
         ("openrouter/google/gemini-2.5-pro", "gemini"),
-        ("hosted_vllm/qwen-vl", "largest"),
-        ("openai/house-model", "largest"),
+        ("xai/grok-4", "largest"),
+        ("hosted_vllm/qwen-vl", "note"),
+        ("openai/house-model", "note"),
     ],
 )
 def test_pictures_are_counted_as_the_maker_of_the_model_does(model: str, formula: str) -> None:

@@ -137,7 +137,7 @@ def test_each_failure_is_one_line_with_the_source_and_the_next_step(url: str, pa
 def test_a_flood_is_refused_at_the_limit_and_its_rest_is_never_read() -> None:
     with serving() as (address, sent):
         message = refusal(SourceAccess(name="prod", url=address, response_bytes=4 * MEBIBYTE), "/flood")
-    assert "the response is larger than 4 MiB; request fewer series" in message
+    assert "the response is larger than 4 MiB; request less, for example a shorter range" in message
     assert len(sent) < 30
 
 

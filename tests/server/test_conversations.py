@@ -156,6 +156,19 @@ def test_another_servers_signature_is_none() -> None:
     assert not any(isinstance(message, ToolMessage) for message in CODEC.decode(items).messages)
 
 
+def test_a_result_and_an_approval_of_another_cluster_are_none() -> None:
+    eu, us = (ConversationCodec(b"k" * 32, cluster) for cluster in ("eu", "us"))
+    waiting = AssistantMessage(text="I wait.", tool_calls=(ToolCall(id=ToolCallId("w1"), name="bash", arguments="{}"),))
+    items = json.loads(json.dumps(eu.encode([*CONVERSATION, waiting], waiting.tool_calls)))
+
+    own, other = eu.decode(items), us.decode(items)
+
+    assert own.pending == waiting.tool_calls
+    assert any(isinstance(message, ToolMessage) for message in own.messages)
+    assert not other.pending
+    assert not any(isinstance(message, ToolMessage) for message in other.messages)
+
+
 @pytest.mark.parametrize("role", ["system", "developer"])
 def test_a_system_message_is_dropped_at_the_start_and_quoted_anywhere_else(role: str) -> None:
     items: list[JsonObject] = [

@@ -14,6 +14,9 @@ from tests.server.test_two_processes import running
 from tests.support.command_line import Home
 
 Damage: TypeAlias = Literal["no header", "no schema", "truncated", "pages"]
+
+pytestmark = pytest.mark.slow
+
 EXIT_DAMAGED = 4
 ADVICE = "restore a backup, or move the file away"
 GARBAGE = b"\x00garbage\xff" * 10_000

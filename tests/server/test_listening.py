@@ -20,8 +20,10 @@ HALF = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
 
 
 @contextmanager
-def listening(folder: Path, *, head_seconds: float = 30, most: int = 100) -> Iterator[tuple[str, int]]:
-    """Host and port of a server with these limits."""
+def listening(
+    folder: Path, *, head_seconds: float = 30, most: int = 100, asked: threading.Semaphore | None = None
+) -> Iterator[tuple[str, int]]:
+    """Host and port of a server with these limits. Each request for `/slow` releases `asked` when it is at work."""
     application = FastAPI()
     working, leave = threading.Event(), threading.Event()
     address: list[tuple[str, int]] = []
@@ -32,6 +34,8 @@ def listening(folder: Path, *, head_seconds: float = 30, most: int = 100) -> Ite
 
     @application.get("/slow")
     async def slow() -> str:
+        if asked is not None:
+            asked.release()
         await asyncio.to_thread(leave.wait)
         return "done"
 
@@ -92,13 +96,13 @@ def test_those_that_ask_nothing_make_room_for_those_that_ask(tmp_path: Path) -> 
 
 
 def test_nobody_loses_an_answer_to_one_who_comes_later(tmp_path: Path) -> None:
-    with listening(tmp_path, most=2) as (host, port), ExitStack() as stack:
+    asked = threading.Semaphore(0)
+    with listening(tmp_path, most=2, asked=asked) as (host, port), ExitStack() as stack:
         for _ in range(2):
             asking = stack.enter_context(socket.create_connection((host, port), timeout=3))
             asking.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
-        refused = None
-        while refused is None or refused.status_code == 200:
-            refused = httpx.get(f"http://{host}:{port}/healthz", timeout=3)
+            assert asked.acquire(timeout=10)
+        refused = httpx.get(f"http://{host}:{port}/healthz", timeout=10)
 
         assert refused.status_code == 503
         assert refused.headers["retry-after"]

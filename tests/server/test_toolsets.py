@@ -17,6 +17,8 @@ from tests.support.command_line import Home, provider_config
 from tests.support.holmes_server import HolmesServer, holmes_server
 from tests.support.openai_server import Body, OpenAIServer, Reply, Scripted, call
 
+pytestmark = pytest.mark.slow
+
 CONFIG = """
 toolsets:
   late:
@@ -120,7 +122,7 @@ def test_a_toolset_that_failed_is_reported_everywhere(server: HolmesServer, file
     states = _states(server)
     assert str(file) in states["late"]["reason"]
     assert "HOLMES_TEST_NOBODY_SETS_THIS" in states["odd"]["reason"]
-    assert states["kubernetes/core"] == {"name": "kubernetes/core", "state": "enabled", "reason": None}
+    assert states["kubernetes/core"] == {"name": "kubernetes/core", "state": "enabled", "reason": None, "cluster": None}
     with server.client() as stranger:
         assert "toolsets" not in stranger.get("/readyz").json(), "what is installed is nobody's business"
     up = _up(server)

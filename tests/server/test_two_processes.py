@@ -25,6 +25,8 @@ from tests.support.command_line import Home, provider_config
 from tests.support.deadlines import ends_before
 from tests.support.openai_server import Body, Hang, OpenAIServer, Reply, Scripted, call
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "why is checkout failing in namespace shop?"
 TOOLSETS = """
 toolsets:
@@ -202,7 +204,6 @@ def test_a_tool_of_an_investigation_ignores_no_signal(tmp_path: Path) -> None:
     assert not any(ignored >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGTERM))
 
 
-@pytest.mark.slow
 def test_a_process_that_has_stopped_holds_up_nobody(server: Server) -> None:
     """Alerts are stored, probes and scrapes answered; at the end it is killed, which is said."""
     server.worker.suspend()
@@ -222,7 +223,6 @@ def test_a_process_that_has_stopped_holds_up_nobody(server: Server) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_a_process_that_says_nothing_for_a_minute_is_started_again_with_the_server(server: Server) -> None:
     server.worker.suspend()
 

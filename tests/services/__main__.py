@@ -1,6 +1,7 @@
 """Command line of the services: `python -m tests.services build` installs what is missing.
 
-Debian's packages come first, then the MCP servers from their own packages, into the cache.
+Debian's packages come first, then the MCP servers from their own packages, VictoriaLogs from its Go module, and the
+kinds of toolsets, into the cache. The long form also makes the programs whose outputs are recorded for the short form.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import sys
 
 from tests.cluster.errors import ClusterError
 from tests.cluster.layout import Layout
-from tests.services import mcp_servers, programs
+from tests.services import containers, mcp_servers, programs
+from tests.services.go_programs import HUBBLE, JAEGER, VICTORIA_LOGS, build
+from tests.support.long_form import LONG
+from tests.toolsets.shipped import kinds
 
 
 def main() -> None:
@@ -22,8 +26,14 @@ def main() -> None:
         layout = Layout.from_environment()
         programs.build(layout)
         mcp_servers.build(layout)
-        installed = (*programs.everything(), *mcp_servers.everything(layout))
-        sys.stdout.write("".join(f"{program}\n" for program in installed))
+        kinds.build(layout)
+        servers = (VICTORIA_LOGS, JAEGER, HUBBLE) if LONG else (VICTORIA_LOGS,)
+        for server in servers:
+            build(server, layout)
+        if LONG:
+            containers.build(layout)
+        found = (*programs.everything(), *mcp_servers.everything(layout), *(each.path(layout) for each in servers))
+        sys.stdout.write("".join(f"{program}\n" for program in found))
     except ClusterError as error:
         sys.exit(f"{error}")
 

@@ -15,7 +15,8 @@ import pytest
 
 from tests.cluster.errors import CannotRunHereError
 from tests.cluster.layout import Layout, in_ci
-from tests.services import mcp_servers, programs
+from tests.services import log_stores, mcp_servers, programs
+from tests.services.go_programs import VICTORIA_LOGS, installed
 from tests.services.mcp_servers import Command, HttpServer
 from tests.services.monitoring import Monitor
 from tests.services.monitoring import alertmanager as run_alertmanager
@@ -122,3 +123,13 @@ def victoria_metrics() -> RunMonitor:
         programs.victoria_metrics()
         programs.vmalert()
     return run_victoria_metrics
+
+
+@pytest.fixture(scope="session")
+def victoria_logs_url() -> Iterator[str]:
+    """Yield the URL of a VictoriaLogs for the session. Tests use namespaces of their own."""
+    layout = Layout.from_environment()
+    with needed_programs():
+        installed(VICTORIA_LOGS, layout)
+    with log_stores.victoria_logs(layout) as url:
+        yield url

@@ -87,7 +87,9 @@ class Service:
         if done.returncode != 0:
             raise ClusterError(f"`{' '.join(command)}` failed: {done.stderr.strip()}")
 
-    def start(self, command: Sequence[str], is_ready: Callable[[], bool]) -> None:
+    def start(
+        self, command: Sequence[str], is_ready: Callable[[], bool], *, start_seconds: float = START_SECONDS
+    ) -> None:
         """Start the process and wait until `is_ready` says so; ClusterError shows the end of its log."""
         if self.is_running:
             raise ClusterError(f"{self.name} runs already")
@@ -102,7 +104,7 @@ class Service:
                 cwd=self.folder,
                 start_new_session=True,
             )
-        self._wait_until(is_ready)
+        self._wait_until(is_ready, start_seconds)
 
     def stop(self, how: signal.Signals | None = None) -> None:
         """End the process by `how`, by default in its own regular way; its folder stays for the next `start`."""
@@ -117,11 +119,11 @@ class Service:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _wait_until(self, is_ready: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + START_SECONDS
+    def _wait_until(self, is_ready: Callable[[], bool], start_seconds: float) -> None:
+        deadline = time.monotonic() + start_seconds
         while not is_ready():
             if not self.is_running or time.monotonic() > deadline:
-                state = f"is not ready after {START_SECONDS} s" if self.is_running else "ended at once"
+                state = f"is not ready after {start_seconds:g} s" if self.is_running else "ended at once"
                 end = tail(self.log)
                 self.close()
                 raise ClusterError(f"{self.name} {state}, the end of its log:\n{end}")

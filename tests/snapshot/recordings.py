@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 
 from holmes.snapshot.assembly import Assembly, assemble
-from holmes.snapshot.recording import LogKey, RecordedLog, Recording
+from holmes.snapshot.recorded_logs import LogKey, RecordedLog
+from holmes.snapshot.recording import Recording
 from holmes.snapshot.server.access_reviews import Subject
 from holmes.snapshot.server.api import Answer, Api, ApiRequest, failure_answer
 from holmes.snapshot.server.responses import ApiFailure

@@ -22,6 +22,7 @@ from holmes.values.environment import Environment
 from tests.cluster.handle import Cluster
 from tests.snapshot.kubectl import Kubectl, difference
 from tests.snapshot.shop import running_shop
+from tests.support.long_form import cases, count
 
 ROUNDS = 6
 AT_ONCE = 3
@@ -189,8 +190,8 @@ async def differing(commands: Iterable[str], live: Kubectl, recorded: Kubectl, *
 async def test_kubectl_says_of_a_recording_what_it_said_of_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
     with running_shop(cluster, tmp_path) as namespace:
         live = Kubectl(program=cluster.kubectl, kubeconfig=cluster.admin, namespace=namespace, cache=tmp_path)
-        with_ages, exact = commands(WITH_AGES, namespace), commands(EXACT, namespace)
-        assert len(with_ages) + len(exact) >= 40
+        with_ages, exact = (cases(commands(each, namespace), 3) for each in (WITH_AGES, EXACT))
+        assert len(with_ages) + len(exact) >= count(long=40, short=13)
         wrong: dict[str, str] = dict.fromkeys((*with_ages, *exact), "not run")
         for _ in range(ROUNDS):
             schemas = any(each.startswith("explain") for each in wrong)  # they make a recording slow

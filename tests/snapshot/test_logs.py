@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from holmes.snapshot.recording import LogKey, RecordedLog, Recording
+from holmes.snapshot.recorded_logs import LogKey, RecordedLog
+from holmes.snapshot.recording import Recording
 from holmes.snapshot.server.api import Answer, Api, ApiRequest
 from holmes.snapshot.server.responses import ApiFailure
 from tests.snapshot.recordings import recording, thing

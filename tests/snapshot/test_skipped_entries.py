@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from holmes.snapshot.formats.objects import FORMAT as OBJECTS
+from holmes.snapshot.layouts import FileTree
 from holmes.snapshot.sources import load_snapshot
 from holmes.values.errors import ConfigError
 from tests.snapshot.recordings import ask, names
@@ -38,6 +41,53 @@ def test_many_files_with_the_same_reason_are_one_line(tmp_path: Path) -> None:
         (tmp_path / f"{number}.yaml").write_text("replicas: 3\n")
     expected = "(9 without kind in '0.yaml', '1.yaml', '2.yaml' and 6 more)"
     assert load_snapshot(tmp_path).notes[0].endswith(expected)
+
+
+def test_files_that_are_not_read_are_counted_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(WEB)
+    for name in ("README.txt", "table.csv", "a.png", "b.png"):
+        (tmp_path / name).write_text("NAME READY")
+    (note,) = load_snapshot(tmp_path).notes
+    assert note == ("4 of 5 files are not of a known kind and were not read: 'README.txt', 'a.png', 'b.png' and 1 more")
+
+
+def test_hidden_files_and_links_that_lead_out_are_counted_in_one_line(tmp_path: Path) -> None:
+    bundle, elsewhere = tmp_path / "bundle", tmp_path / "elsewhere"
+    (bundle / ".git").mkdir(parents=True)
+    elsewhere.mkdir()
+    (elsewhere / "other.yaml").write_text(WEB.replace("web", "other"))
+    for name in ("web.yaml", ".git/config.yaml", ".hidden.yaml", ".DS_Store"):
+        (bundle / name).write_text(WEB)
+    (bundle / "again.yaml").symlink_to("web.yaml")
+    (bundle / "more").symlink_to(elsewhere)
+    (bundle / "other.yaml").symlink_to(elsewhere / "other.yaml")
+    (bundle / "round.yaml").symlink_to("round.yaml")
+    loaded = load_snapshot(bundle)
+    assert names(loaded, "/api/v1/pods") == ["web"]
+    (note,) = [each for each in loaded.notes if "hidden" in each]
+    listed = "'.git', '.hidden.yaml', 'more' and 1 more"
+    assert note == f"4 entries are hidden or links that lead out of the folder and were not read: {listed}"
+    for name in (".git/config.yaml", ".hidden.yaml", "more"):
+        (bundle / name).unlink()
+    (bundle / ".git").rmdir()
+    (note,) = [each for each in load_snapshot(bundle).notes if "hidden" in each]
+    assert note == "1 entry is hidden or a link that leads out of the folder and was not read: 'other.yaml'"
+
+
+def test_a_file_that_cannot_be_read_is_counted_and_the_others_are_used(tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(WEB)
+    tree = FileTree.of(tmp_path, tmp_path)
+    loaded = OBJECTS.load(replace(tree, files=(*tree.files, PurePosixPath("x.yaml"))))
+    assert names(loaded, "/api/v1/pods") == ["web"]
+    (note,) = loaded.notes
+    assert note.startswith("1 file is not valid and was skipped: ")
+    assert "x.yaml: cannot read the file: No such file or directory" in note
+    (tmp_path / "web.yaml").unlink()
+    (tmp_path / "web-0_app.log").write_text("started\n")
+    logs = FileTree.of(tmp_path, tmp_path)
+    loaded = OBJECTS.load(replace(logs, files=(*logs.files, PurePosixPath("web-1_app.log"))))
+    assert "1 file is not valid and was skipped: " in " ".join(loaded.notes)
+    assert [key.pod for key in loaded.logs] == ["web-0"]
 
 
 @pytest.mark.parametrize(

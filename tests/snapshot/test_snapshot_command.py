@@ -89,9 +89,12 @@ def test_create_that_is_interrupted_leaves_nothing_and_ends_with_130(api: Kubern
     [
         (["create", "-A", "-n", "shop", "x"], "-A and -n are mutually exclusive"),
         (["create"], "Missing argument 'FOLDER'"),
-        (["serve", "nothing"], "'nothing' does not exist; expected a recording, a cluster dump or manifests"),
+        (
+            ["serve", "nothing"],
+            "'nothing' does not exist; expected a recording of `holmes snapshot create`, a support bundle",
+        ),
         (["serve", "--port", "70000", "."], "Invalid value for '--port'"),
-        (["show", "."], "contains neither a recording nor Kubernetes objects"),
+        (["show", "."], "'.' is not in a known format: it has no files; expected a recording"),
     ],
 )
 def test_wrong_usage_is_one_line_and_ends_with_2(tmp_path: Path, arguments: list[str], message: str) -> None:

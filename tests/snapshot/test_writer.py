@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holmes.snapshot.discovery import ResourceType
-from holmes.snapshot.recording import LogKey
+from holmes.snapshot.recorded_logs import LogKey
 from holmes.snapshot.writer import RecordingWriter
 from holmes.values.errors import HolmesError
 

@@ -111,6 +111,19 @@ def test_nothing_is_written_before_something_is_said(tmp_path: Path) -> None:
     assert store(tmp_path).latest() is None
 
 
+def test_a_conversation_goes_on_about_its_own_cluster(tmp_path: Path) -> None:
+    def about(cluster: str | None) -> ConversationStore:
+        return ConversationStore(tmp_path, retention_days=1, limit=9, cluster=cluster)
+
+    for cluster in ("eu", "us", None):
+        with about(cluster).start() as conversation:
+            conversation.append(user_text(f"about {cluster}"))
+    for cluster in ("us", None, "eu"):
+        with about(cluster).latest() or pytest.fail(f"nothing about {cluster}") as found:
+            assert [message.text for message in found.messages] == [f"about {cluster}"]
+    assert about("mars").latest() is None
+
+
 def test_a_kill_loses_nothing_that_was_appended(tmp_path: Path) -> None:
     program = f"""
 import os, signal

@@ -21,7 +21,8 @@ from holmes.investigations.records.values import Alert
 from holmes.kubernetes.fields import child, children, text
 from holmes.kubernetes.kinds import EVENT, KINDS
 from holmes.snapshot.assembly import Assembly, assemble, guessed_kind
-from holmes.snapshot.recording import LogKey, RecordedLog, RecordedObjects, Recording, load_recording
+from holmes.snapshot.recorded_logs import LogKey, RecordedLog
+from holmes.snapshot.recording import RecordedObjects, Recording, load_recording
 from holmes.values.json_types import JsonObject
 from holmes.values.verdicts import VerdictKind
 from tests.diagnosis.row_cases import NOW, bodies_of, event_bodies_of, log_texts_of

@@ -19,6 +19,18 @@ TEXT_TYPES: Final[Mapping[str, tuple[str, ...]]] = {"section": ("mrkdwn", "plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlackFile:
+    """A file of a message. `content` is empty until it was uploaded."""
+
+    id: str
+    name: str
+    length: int
+    alt: str = ""
+    title: str = ""
+    content: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlackMessage:
     """A message as it stands now; `updates` counts how often it was changed, `thread_ts` is that of its parent."""
 
@@ -28,6 +40,7 @@ class SlackMessage:
     blocks: tuple[JsonObject, ...] = ()
     thread_ts: str | None = None
     updates: int = 0
+    files: tuple[SlackFile, ...] = ()
     arguments: JsonObject
 
     @property

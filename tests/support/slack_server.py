@@ -7,9 +7,10 @@ Used by the tests of `holmes.destinations` and by end-to-end tests, also from an
         answer = slack.wait_for(lambda message: "root cause" in message.shown)
         assert answer.thread_ts == slack.messages()[0].ts
 
-It knows `chat.postMessage`, `chat.update` and `auth.test` with JSON and form bodies, refuses what Slack refuses (token,
-channel, content), and has `trouble` on demand. As in Slack, an update needs the id of the channel, not its name, and
-leaves the blocks alone when it brings none. It has no history to be read and no limits of its own on the rate.
+It knows `chat.postMessage`, `chat.update` and `auth.test` with JSON and form bodies, and files in their three steps. It
+refuses what Slack refuses (token, channel, content), and has `trouble` on demand. As in Slack, an update needs the id
+of the channel, not its name, and leaves the blocks alone when it brings none. It has no history to be read and no
+limits of its own on the rate.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import parse_qsl
 
-from tests.support.slack_messages import SlackCall, SlackMessage, Trouble, fault_of, rate_limited
+from tests.support.slack_messages import SlackCall, SlackFile, SlackMessage, Trouble, fault_of, rate_limited
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -35,6 +36,7 @@ __all__ = ["SlackCall", "SlackMessage", "SlackServer", "Trouble", "rate_limited"
 
 CHANNELS: Final[Mapping[str, str]] = {"alerts": "C0ALERTS01", "shop": "C0SHOP0001"}
 API: Final = "/api/"
+UPLOAD: Final = "/upload/v1/"
 
 
 class SlackServer:
@@ -45,6 +47,7 @@ class SlackServer:
         self._channels = channels
         self._changed = threading.Condition()
         self._messages: dict[str, SlackMessage] = {}
+        self._files: dict[str, SlackFile] = {}
         self._calls: list[SlackCall] = []
         self._trouble: deque[Trouble] = deque()
         self._http = _HttpServer(("127.0.0.1", 0), _Handler)
@@ -122,7 +125,13 @@ class SlackServer:
             return _error("not_authed")
         if token != self.token:
             return _error("invalid_auth")
-        methods = {"chat.postMessage": self._post, "chat.update": self._update, "auth.test": _identity}
+        methods = {
+            "chat.postMessage": self._post,
+            "chat.update": self._update,
+            "auth.test": _identity,
+            "files.getUploadURLExternal": self._begin_upload,
+            "files.completeUploadExternal": self._complete_upload,
+        }
         method = methods.get(call.method)
         return method(call.arguments) if method else _error("unknown_method")
 
@@ -146,6 +155,49 @@ class SlackServer:
         if message is None or message.channel != arguments["channel"]:
             return _error("message_not_found")
         return self._store(replace(message, updates=message.updates + 1, arguments=arguments), arguments)
+
+    def _begin_upload(self, arguments: JsonObject) -> JsonObject:
+        """Promise a place for a file. A length that is not known is refused, as are arguments in JSON."""
+        name, length = str(arguments.get("filename", "")), arguments.get("length")
+        if not name or not isinstance(length, str) or not length.isdecimal():
+            return _error("invalid_arguments")
+        file = SlackFile(
+            id=f"F{len(self._files):08}", name=name, length=int(length), alt=str(arguments.get("alt_txt", ""))
+        )
+        self._files[file.id] = file
+        return {"ok": True, "upload_url": f"{self.api_url.removesuffix(API)}{UPLOAD}{file.id}", "file_id": file.id}
+
+    def upload(self, identity: str, content: bytes, headers: Mapping[str, str]) -> int:
+        """Keep the bytes of a promised file, and return the status. The address itself is the permission."""
+        with self._changed:
+            file = self._files.get(identity)
+            if file is None or len(content) != file.length or "authorization" in headers:
+                return 400
+            self._files[identity] = replace(file, content=content)
+            return 200
+
+    def _complete_upload(self, arguments: JsonObject) -> JsonObject:
+        if arguments.get("channel_id") not in self._channels.values():
+            return _error("channel_not_found")
+        chosen = json.loads(str(arguments.get("files")))
+        files = tuple(
+            replace(self._files[each["id"]], title=each.get("title", ""))
+            for each in chosen
+            if each["id"] in self._files
+        )
+        if not files or any(not file.content for file in files):
+            return _error("file_not_found")
+        parent = arguments.get("thread_ts")
+        ts = f"{int(time.time())}.{len(self._messages) + 1:06d}"
+        self._messages[ts] = SlackMessage(
+            channel=str(arguments["channel_id"]),
+            ts=ts,
+            text="",
+            thread_ts=str(parent) if parent else None,
+            files=files,
+            arguments=arguments,
+        )
+        return {"ok": True, "files": [{"id": file.id, "title": file.title} for file in files]}
 
     def _store(self, message: SlackMessage, arguments: JsonObject) -> JsonObject:
         text = str(arguments.get("text") or "")
@@ -191,6 +243,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length", "0")))
+        if self.path.startswith(UPLOAD):
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            status = self.server.owner.upload(self.path.removeprefix(UPLOAD), raw, headers)
+            self._send(status, f"OK - {len(raw)}", None)
+            return
         call = SlackCall(
             method=self.path.removeprefix(API),
             headers={name.lower(): value for name, value in self.headers.items()},

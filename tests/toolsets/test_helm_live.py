@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from holmes.assets import toolset_files
-from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import check_toolsets
 from holmes.toolsets.registry import ToolsetContext
 from holmes.values.environment import Environment
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation
 from tests.cluster.fixtures import create_namespace
+from tests.support.shipped import shipped_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +109,7 @@ async def _toolset(helm: _Helm, *, kubeconfig: Path | None = None, namespace: st
         "KUBECONFIG": str(kubeconfig or helm.kubeconfig),
     }
     environment = Environment.of({**variables, **({"HOLMES_KUBE_NAMESPACE": namespace} if namespace else {})})
-    catalogue = load_catalogue(read_catalogue(CatalogueFiles(shipped=toolset_files()), entry_points=()), environment)
+    catalogue = shipped_catalogue(environment)
     readiness = await check_toolsets(catalogue, ToolsetContext(environment=environment))
     return next(each.toolset for each in readiness.ready if each.toolset.name == "helm/core")
 

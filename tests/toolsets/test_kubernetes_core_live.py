@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from holmes.assets import toolset_files
-from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import check_toolsets
 from holmes.toolsets.registry import ToolsetContext
 from holmes.values.environment import Environment
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue
     from holmes.values.tools import ToolResult, Toolset
     from tests.cluster.fixtures import Cluster
+from tests.support.shipped import shipped_catalogue
 
 pytestmark = pytest.mark.cluster
 
@@ -56,7 +55,7 @@ async def _toolset(kubeconfig: Path, namespace: str, kubectl: Path, home: str = 
     path = f"{kubectl.parent}:{os.environ['PATH']}"
     environment = Environment.of({"PATH": path, "HOME": home, "KUBECONFIG": str(kubeconfig)})
     environment = environment.with_variables({"HOLMES_KUBE_NAMESPACE": namespace})
-    catalogue = load_catalogue(read_catalogue(CatalogueFiles(shipped=toolset_files()), entry_points=()), environment)
+    catalogue = shipped_catalogue(environment)
     context = ToolsetContext(environment=environment)
     readiness = await check_toolsets(catalogue, context)
     return next(each.toolset for each in readiness.ready if each.toolset.name == "kubernetes/core")

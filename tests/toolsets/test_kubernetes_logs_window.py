@@ -10,8 +10,8 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.toolsets.kubernetes_logs.report import readable
 from holmes.toolsets.kubernetes_logs.request import LineFilter
+from holmes.toolsets.kubernetes_logs.troubles import readable
 from holmes.toolsets.kubernetes_logs.window import LONGEST_LINE_BYTES, LineWindow
 from holmes.values.errors import ToolError
 from tests.support.kubernetes_api import log_time

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from holmes.assets import toolset_files
 from holmes.kubernetes.object_masking import ObjectMasker
 from holmes.redaction.redactor import Redactor
 from holmes.snapshot.server.serving import serve_snapshot
-from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import check_toolsets
 from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.wrappers import Redacted
@@ -23,6 +21,7 @@ from holmes.values.environment import Environment
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation
 from tests.support.planted_forms import random_text
+from tests.support.shipped import shipped_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -173,9 +172,7 @@ async def shipped_toolset(folder: Path, redactor: Redactor | None) -> AsyncItera
         environment = Environment.of(
             {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(server.kubeconfig)}
         ).with_variables({"HOLMES_KUBE_NAMESPACE": "shop"})
-        catalogue = load_catalogue(
-            read_catalogue(CatalogueFiles(shipped=toolset_files()), entry_points=()), environment
-        )
+        catalogue = shipped_catalogue(environment)
         readiness = await check_toolsets(catalogue, ToolsetContext(environment=environment, redactor=redactor))
         toolset = next(each.toolset for each in readiness.ready if each.toolset.name == "kubernetes/core")
         yield Redacted(toolset, redactor) if redactor is not None else toolset

@@ -11,6 +11,8 @@ import pytest
 
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.triage.agreement import repeats_numbers
+from holmes.triage.conversation import Conversation
+from holmes.triage.relevance import asks_what_happened
 from holmes.triage.review import RulesReviewer
 from holmes.values.events import AnswerFinished, ToolCallStarted
 from holmes.values.first_look import FirstLook
@@ -355,10 +357,44 @@ async def test_a_change_that_was_not_made_is_not_claimed() -> None:
     assert (answer.verdict.kind, answer.verdict.by) == ("declined", "rules")
 
 
-async def test_an_answer_for_a_program_stays_as_it_is() -> None:
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "Answer as JSON.",
+        "Return a JSON object with the key cause",
+        "Antworte als JSON",
+        "Réponds en JSON, stp",
+        "Output: JSON",
+        "JSON please",
+    ],
+)
+async def test_an_answer_for_a_program_stays_as_it_is(wish: str) -> None:
     text = json.dumps({"cause": "unknown"})
-    answer, _ = await ask(ScriptedModel([ScriptedReply(text=text)]), f"{WHY} Answer as JSON.")
+    answer, _ = await ask(ScriptedModel([ScriptedReply(text=text)]), f"{WHY} {wish}")
     assert answer.text == text
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("why does payments fail on JSON requests?", json.dumps({"root_cause": "the pool is exhausted"})),
+        ("why is payments failing? It parses JSON.", "[Answer] The pool of postgres-0 is exhausted."),
+        ("why does `kubectl get pods --output json` fail in payments?", json.dumps({"cause": "the pool is exhausted"})),
+        ("payments fails with errors in JSON logs, why?", json.dumps(["the pool is exhausted"])),
+        (f"{WHY} Answer as JSON.", '{"root_cause": "the pool is exhausted"'),
+    ],
+)
+async def test_what_only_looks_like_an_answer_for_a_program_is_reviewed(question: str, text: str) -> None:
+    answer, _ = await ask(ScriptedModel([ScriptedReply(text=text)] * 3), question)
+    assert answer.verdict is not None
+    assert (answer.verdict.by, RULES in answer.text) == ("rules", True), answer.text
+
+
+async def test_no_text_with_brackets_replaces_a_refusal() -> None:
+    reply = ScriptedReply(text="[Answer] The pool of postgres-0 is exhausted.")
+    answer, _ = await ask(ScriptedModel([reply] * 3), "kubectl get secret keys -o jsonpath={.data.token} | base64 -d")
+    assert answer.verdict is not None
+    assert (answer.verdict.kind, answer.verdict.by) == ("declined", "rules"), answer.text
 
 
 @pytest.mark.parametrize(
@@ -375,3 +411,16 @@ def test_only_the_numbers_of_a_sentence_repeat_those_of_the_facts(text: str, rep
     assert repeats_numbers(text, look, "how many?") is repeated
     assert not repeats_numbers(text, look, "do 3 pods request 300m?")
     assert not repeats_numbers(text, replace(look, summary="No: rules[0] of Role web-3 lacks delete."), "may it?")
+
+
+@pytest.mark.parametrize(
+    ("question", "subject", "asks"),
+    [
+        ("memory limit of log", "Deployment shop/log", False),
+        ("limits of `log`?", "Deployment shop/log", False),
+        ("log of web", "Deployment shop/web", True),
+        ("events of namespace web", "Namespace web", True),
+    ],
+)
+def test_the_name_of_a_subject_does_not_ask_for_what_happened(question: str, subject: str, asks: bool) -> None:
+    assert asks_what_happened(Conversation(question=question), (subject,)) is asks

@@ -25,7 +25,10 @@ def test_messages_are_written_and_read_as_before() -> None:
 
 
 def test_steps_are_written_and_read_as_before() -> None:
-    assert [json.loads(step_to_bytes(step).decode("utf-8", "surrogatepass")) for step in STEPS] == STORED["steps"]
+    written = [json.loads(step_to_bytes(step).decode("utf-8", "surrogatepass")) for step in STEPS]
+    outcome = written[1]
+    assert outcome.pop("chart") is None  # a field that these steps did not have
+    assert written == STORED["steps"]
     assert tuple(step_from_bytes(json.dumps(raw).encode()) for raw in STORED["steps"]) == STEPS
 
 

@@ -16,7 +16,27 @@
 {{- if kindIs "string" $files }}{{ $files = list $files }}{{ end }}
 {{- $_ := set $config "custom_toolsets" (append $files "/etc/holmes/custom_toolsets.yaml") }}
 {{- end }}
+{{- if .Values.clusters }}
+{{- $clusters := $config.clusters | default dict }}
+{{- range $name, $cluster := .Values.clusters }}
+{{- if $cluster.secret }}
+{{- $entry := dict "kubeconfig" (printf "/etc/holmes-clusters/%s/kubeconfig" $name) }}
+{{- with $cluster.context }}{{ $_ := set $entry "context" . }}{{ end }}
+{{- $_ := set $clusters $name $entry }}
+{{- else }}
+{{- $_ := set $clusters $name (dict "in_cluster" true) }}
+{{- end }}
+{{- end }}
+{{- $_ := set $config "clusters" $clusters }}
+{{- end }}
 {{- toYaml $config }}
+{{- end }}
+
+{{/* Returns the names of the clusters whose kubeconfig is in a Secret, sorted. A volume is named after the position. */}}
+{{- define "holmes.mountedClusters" -}}
+{{- $names := list }}
+{{- range $name, $cluster := .Values.clusters }}{{ if $cluster.secret }}{{ $names = append $names $name }}{{ end }}{{ end }}
+{{- toJson $names }}
 {{- end }}
 
 {{- define "holmes.additionalVariables" -}}

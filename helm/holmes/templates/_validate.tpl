@@ -50,6 +50,11 @@
 {{- fail (printf "the chart overrides config.%s: %s" $path $advice) }}
 {{- end }}
 {{- end }}
+{{- range $name, $_ := .Values.clusters }}
+{{- if hasKey (dig "clusters" dict ($.Values.config | default dict)) $name }}
+{{- fail (printf "cluster %q is defined in clusters and in config.clusters: remove one definition" $name) }}
+{{- end }}
+{{- end }}
 {{- range $name, $_ := .Values.custom_toolsets }}
 {{- if hasKey $.Values.toolsets $name }}
 {{- fail (printf "toolset %q is defined in toolsets and in custom_toolsets: remove one definition" $name) }}

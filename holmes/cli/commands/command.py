@@ -71,36 +71,57 @@ def toolset_option(command: Command) -> Command:
 
 
 def live_cluster_options(command: Command) -> Command:
-    """Add the options `--kubeconfig` and `--context`."""
-    command = click.option("--context", "kube_context", help="Use this kubeconfig context.")(command)
-    return click.option("--kubeconfig", type=PATH, help="Use this kubeconfig file.")(command)
+    """Add the options that choose a live cluster.
+
+    They are passed to `command` as `cluster` (a `ClusterChoice`), `kubeconfig` and `kube_context`.
+    """
+    return _live_options(_with_choice(command))
+
+
+def _live_options(command: Command) -> Command:
+    for option in (
+        click.option("--context", "kube_context", help="Use this kubeconfig context."),
+        click.option("--kubeconfig", type=PATH, help="Use this kubeconfig file."),
+        click.option("--cluster", "cluster_name", help="Use this cluster from `clusters` in the configuration."),
+    ):
+        command = option(command)
+    return command
+
+
+def _with_choice(command: Command) -> Command:
+    @functools.wraps(command)
+    def with_choice(
+        *arguments: object,
+        cluster_name: str | None,
+        snapshot: Path | None = None,
+        demo: bool = False,
+        **options: object,
+    ) -> object:
+        from holmes.app.cluster import ClusterChoice
+
+        by_kubeconfig = any(options.get(each) for each in ("kubeconfig", "kube_context"))
+        choice = ClusterChoice(snapshot=snapshot, demo=demo, name=cluster_name, by_kubeconfig=by_kubeconfig)
+        if choice.clash:
+            raise click.UsageError(choice.clash)
+        return command(*arguments, cluster=choice, **options)
+
+    return with_choice  # type: ignore[return-value]  # the function replaces the command
 
 
 def cluster_options(command: Command) -> Command:
-    """Add the options for choosing a cluster.
-
-    The options are passed to `command` as `cluster` (a `ClusterChoice`), `kubeconfig` and `kube_context`.
-    """
-
-    @live_cluster_options
-    @click.option(
-        "--snapshot",
-        type=PATH,
-        help="Use a recorded cluster: a folder from `holmes snapshot create` or `kubectl cluster-info dump`, or "
-        "manifests.",
-    )
-    @click.option("--demo", is_flag=True, help="Use the bundled recording of a demo cluster.")
-    @functools.wraps(command)
-    def with_cluster(*arguments: object, snapshot: Path | None, demo: bool, **options: object) -> object:
-        from holmes.app.cluster import ClusterChoice
-
-        live = [name for name in ("kubeconfig", "kube_context") if options.get(name)]
-        if (snapshot is not None) + demo + bool(live) > 1:
-            message = "--demo, --snapshot and --kubeconfig/--context are mutually exclusive"
-            raise click.UsageError(message)
-        return command(*arguments, cluster=ClusterChoice(snapshot=snapshot, demo=demo), **options)
-
-    return with_cluster  # type: ignore[return-value]  # the function replaces the command
+    """Add the options for choosing a live or a recorded cluster. They are passed like `live_cluster_options`."""
+    command = _with_choice(command)
+    for option in (
+        click.option("--demo", is_flag=True, help="Use the bundled recording of a demo cluster."),
+        click.option(
+            "--snapshot",
+            type=PATH,
+            help="Use a cluster in files: a recording, a support bundle, a must-gather, a cluster dump, output of "
+            "`kubectl get -o yaml`, manifests or logs, as a folder or archive.",
+        ),
+    ):
+        command = option(command)
+    return _live_options(command)
 
 
 def question_options(command: Command) -> Command:

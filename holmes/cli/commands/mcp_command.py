@@ -59,5 +59,5 @@ async def _serve(settings: Settings, cluster: ClusterChoice, interrupts: Interru
                     served = ServedTools(investigator.single_calls(), asker_of(investigator))
                     await serve_standard_streams(served)
             except ClusterUnreachable as error:
-                raise with_demo_hint(error) from error
+                raise with_demo_hint(error, chosen.cluster) from error
     return 0

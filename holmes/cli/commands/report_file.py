@@ -157,9 +157,11 @@ class Report:
     exit code of the command, and `model` is the last model that answered. `stats` are the fields of `RequestStats`
     for the whole run: tokens, dollars and calls. `cost_split` divides them between investigation and compaction.
     `messages` is the conversation with its system message. `elapsed_seconds` is the time since the question.
+    `cluster` is the name of the cluster in the configuration, or None.
     """
 
     version: int
+    cluster: str | None
     question: str
     answer: str | None
     verdict: str | None
@@ -178,12 +180,13 @@ class Report:
     messages: tuple[JsonObject, ...]
 
 
-def make_report(question: str, transcript: Transcript, elapsed_seconds: float) -> Report:
+def make_report(question: str, transcript: Transcript, elapsed_seconds: float, cluster: str | None = None) -> Report:
     """Build the report of a finished run."""
     end = transcript.end
     verdict = end.verdict if end else None
     return Report(
         version=_REPORT_VERSION,
+        cluster=cluster or None,
         question=question,
         answer=end.answer if end else None,
         verdict=verdict.kind if verdict else None,

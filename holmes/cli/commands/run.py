@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.app.cluster import chosen_cluster, with_demo_hint
+from holmes.app.cluster import chosen_cluster, notice_of, of_cluster, with_demo_hint
 from holmes.app.context_policies import context_policy
 from holmes.app.investigator import conversation_store, open_investigator
 from holmes.app.redaction import make_redactor, text_mask
@@ -32,7 +33,7 @@ from holmes.cli.render.terminal import counted, is_terminal, one_line, write_lin
 from holmes.settings.process import process_environment
 from holmes.telemetry.readers import traced
 from holmes.telemetry.runs import RunAttributes
-from holmes.values.errors import ConfigError, HolmesError
+from holmes.values.errors import ClusterUnreachable, ConfigError, HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -41,12 +42,15 @@ if TYPE_CHECKING:
     from holmes.app.investigator import Investigator
     from holmes.cli.commands.inputs import AskJob, InvestigateJob, Job
     from holmes.cli.commands.interrupts import Interrupts
-    from holmes.investigations.records.values import NewInvestigation
+    from holmes.investigations.alerts.clusters import AlertClusters
+    from holmes.investigations.records.values import AlertGroup, NewInvestigation
     from holmes.redaction.redactor import Redactor
+    from holmes.settings.settings import Settings
     from holmes.stores.conversation_store import Conversation, ConversationStore
     from holmes.telemetry.tracing import InvestigationTracer
 
 _INTERRUPTED: Final = 128
+_UNKNOWN_CLUSTER: Final = 2
 
 
 class Desk:
@@ -57,19 +61,20 @@ class Desk:
         self._interrupts = interrupts
         self._redactor = redactor
         self._stack = stack
-        self._opened: dict[str | None, Investigator] = {}
+        self._opened: dict[tuple[str | None, str | None], Investigator] = {}
         output = job.output
         detail = Detail(tool_output=output.show_tool_output, reply_costs=output.log_costs, paths=output.verbose)
         self.renderer = choose_renderer(detail, process_environment())
         self.store = conversation_store(job.settings)
 
-    async def open(self, model: str | None = None) -> Investigator:
-        """Open the investigator for `model`, or for the configured model if `model` is None, and show its warnings.
+    async def open(self, model: str | None = None, cluster: str | None = None) -> Investigator:
+        """Open the investigator for `model` and `cluster`, by default those of the job, and show its warnings.
 
         Raises `HolmesError`.
         """
-        if model not in self._opened:
-            settings = self._job.settings
+        key = (model, cluster)
+        if key not in self._opened:
+            settings = self._settings_of(cluster)
             if model is not None:
                 settings = replace(settings, model=settings.model.model_copy(update={"model": model}))
             approver = TerminalApprover(self.renderer) if is_terminal(sys.stdin) and is_terminal(sys.stderr) else None
@@ -78,16 +83,25 @@ class Desk:
             try:
                 investigator = await self._stack.enter_async_context(opening)
             except HolmesError as error:
-                raise with_demo_hint(error) from error
+                raise with_demo_hint(error, settings.cluster) from error
             finally:
                 if not self._opened:
                     gc.freeze()  # what was imported stays, so that the collector need not look at it
                 gc.enable()
-            if self._job.cluster.notice and not self._opened:
-                self.renderer.notice(self._job.cluster.notice)
+            is_new = not any(cluster == known for _, known in self._opened)
+            if is_new and (notice := notice_of(settings, self._job.cluster)):
+                self.renderer.notice(notice)
             self._warn(*investigator.warnings)
-            self._opened[model] = investigator
-        return self._opened[model]
+            self._opened[key] = investigator
+        return self._opened[key]
+
+    def store_of(self, cluster: str | None) -> ConversationStore:
+        """Return the conversations about a cluster."""
+        return conversation_store(self._settings_of(cluster))
+
+    def _settings_of(self, cluster: str | None) -> Settings:
+        settings = self._job.settings
+        return settings if cluster in {None, settings.cluster} else of_cluster(settings, str(cluster))
 
     def session(
         self,
@@ -120,6 +134,7 @@ class Desk:
             ).spill.user_message_char_limit,
             mask=question_mask(self._redactor),
             report_path=report_path,
+            cluster=settings.cluster,
         )
         return Session(parts, conversation)
 
@@ -151,7 +166,8 @@ async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
     """
     async with chosen_cluster(job.settings, job.cluster) as settings, open_tracer(settings) as tracer:
         job = replace(job, settings=settings)
-        conversation = _conversation(conversation_store(settings), continue_last=job.continue_last)
+        about = f" about cluster {settings.cluster!r}" if settings.cluster else ""
+        conversation = _conversation(conversation_store(settings), about, continue_last=job.continue_last)
         redactor = make_redactor(settings)
         with interrupts, conversation:
             try:
@@ -174,7 +190,7 @@ async def _open_or_report(
             transcript = Transcript(conversation, desk.renderer.notice)
             transcript.end = RunEnd(answer=None, error=str(error), exit_code=error.exit_code)
             question = await question_mask(redactor)(job.question)
-            write_report(job.report_path, make_report(question.text, transcript, 0.0))
+            write_report(job.report_path, make_report(question.text, transcript, 0.0, job.settings.cluster))
         raise
 
 
@@ -193,12 +209,12 @@ async def _converse(job: AskJob, desk: Desk, session: Session) -> int:
     return await InteractiveLoop(session, reader, desk.renderer, list_tools, color=color).run(job.question)
 
 
-def _conversation(store: ConversationStore, *, continue_last: bool) -> Conversation:
+def _conversation(store: ConversationStore, about: str, *, continue_last: bool) -> Conversation:
     if not continue_last:
         return store.start()
     conversation = store.latest()
     if conversation is None:
-        message = "no conversation to continue; ask without --continue"
+        message = f"no conversation{about} to continue; ask without --continue"
         raise ConfigError(message)
     return conversation
 
@@ -209,33 +225,55 @@ async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
     Returns 0 if all investigations succeed, otherwise the exit code of the first failure. Raises `HolmesError` for
     errors before the first question.
     """
-    from holmes.app.alerts import alert_routes
+    from holmes.app.alerts import alert_clusters, alert_routes
     from holmes.investigations.alerts.intake_plan import investigations_of
 
     with interrupts:
         redactor = make_redactor(job.settings)
         group = await firing_alerts(job.settings.sources, job.matchers, job.limit, text_mask(redactor))
         names = (*job.settings.model_names(), *(entry.name for entry in job.settings.model_chain()))
-        cases = investigations_of(group, alert_routes(job.settings, tuple(dict.fromkeys(names))))
-        if not cases:
-            none = f"alerts.routes disables the investigation of {counted(len(group.alerts), 'firing alert')}"
-            write_line(sys.stderr, f"holmes: {none if group.alerts else 'no matching alert is firing'}")
-            return 0
-        async with chosen_cluster(job.settings, job.cluster) as settings:
+        routes = alert_routes(job.settings, tuple(dict.fromkeys(names)))
+        async with chosen_cluster(job.settings, job.cluster, needs_one=False) as settings:
+            clusters = alert_clusters(settings)
+            cases = investigations_of(group, routes, clusters)
+            refused = _tell_refused(group, clusters)
+            if not cases:
+                none = f"alerts.routes disables the investigation of {counted(len(group.alerts), 'firing alert')}"
+                if not refused:
+                    write_line(sys.stderr, f"holmes: {none if group.alerts else 'no matching alert is firing'}")
+                return _UNKNOWN_CLUSTER if refused and clusters.only is None else 0
             try:
                 async with _open_desk(replace(job, settings=settings), interrupts, redactor) as desk:
-                    return await _investigate(desk, cases)
+                    code = await _investigate(desk, cases)
+                    return code or (_UNKNOWN_CLUSTER if refused and clusters.only is None else 0)
             except Interrupted as interrupted:
                 return interrupted.exit_code
 
 
+def _tell_refused(group: AlertGroup, clusters: AlertClusters) -> int:
+    """Show why alerts are not investigated because of their cluster, and return their number."""
+    refused = Counter(filter(None, (clusters.refusal(each.cluster) for each in clusters.assigned(group).alerts)))
+    for reason, count in refused.items():
+        write_line(sys.stderr, f"holmes: {counted(count, 'alert')} not investigated: {one_line(reason, limit=1_000)}")
+    return refused.total()
+
+
 async def _investigate(desk: Desk, cases: tuple[NewInvestigation, ...]) -> int:
-    await desk.open(cases[0].model)  # so that errors during opening appear before the first heading
+    several = len({case.cluster for case in cases}) > 1
+    if not several:
+        await desk.open(cases[0].model, cases[0].cluster)  # so that its errors appear before the first heading
     code = 0
     for number, case in enumerate(cases, start=1):
-        gap = "" if number == 1 else "\n"
-        write_line(sys.stdout, f"{gap}# {number} of {len(cases)}: {one_line(case.title)}\n")
-        session = desk.session(await desk.open(case.model), desk.store.start())
+        gap, place = "" if number == 1 else "\n", f" (cluster {case.cluster})" if case.cluster else ""
+        write_line(sys.stdout, f"{gap}# {number} of {len(cases)}: {one_line(case.title)}{place}\n")
+        try:
+            investigator = await desk.open(case.model, case.cluster)
+        except ClusterUnreachable as error:
+            if not several:
+                raise
+            code = code or _exit_code(RunEnd(answer=None, error=str(error), exit_code=error.exit_code))
+            continue
+        session = desk.session(investigator, desk.store_of(case.cluster).start())
         try:
             ended = _exit_code(await session.ask(Question(text=case.question, attachments=())))
         finally:

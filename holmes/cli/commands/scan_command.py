@@ -156,6 +156,7 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
     async def work(interrupts: Interrupts) -> int:
         report = await _scan(settings, cluster, request, interrupts)
         _check_kinds(options.kinds, report)
+        _check_cluster(baseline, report)
         return _show(report, options, baseline)
 
     return run_until_signal(work)
@@ -201,7 +202,7 @@ async def _scan(
                 try:
                     return await scan_cluster(chosen, request, progress.show)
                 except ClusterUnreachable as error:
-                    raise with_demo_hint(error) from error
+                    raise with_demo_hint(error, chosen.cluster) from error
 
 
 def _request(options: ScanOptions, settings: Settings) -> ScanRequest:
@@ -244,6 +245,13 @@ def _check_kinds(kinds: tuple[str, ...], report: DiagnosisReport) -> None:
         if plain_kind(kind) not in known:
             message = f"--kind {kind!r}: the cluster has no such kind; use for example Pod, Deployment or Service"
             raise click.UsageError(message)
+
+
+def _check_cluster(baseline: DiagnosisReport | None, report: DiagnosisReport) -> None:
+    """Reject a baseline of another cluster, because every difference would look like a change."""
+    if baseline is not None and baseline.cluster and report.cluster and baseline.cluster != report.cluster:
+        message = f"--baseline: this report is about cluster {baseline.cluster!r}, not {report.cluster!r}"
+        raise click.UsageError(message)
 
 
 def _labels(selector: str | None) -> tuple[tuple[str, str], ...]:

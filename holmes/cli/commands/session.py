@@ -75,7 +75,7 @@ class SessionParts:
     """Dependencies of a session.
 
     During a run, only the first `kept_attachment_characters` characters of each attachment are stored. The report of
-    the last question is written to `report_path`.
+    the last question is written to `report_path`, with the name of the `cluster`.
     """
 
     ask: Ask
@@ -87,6 +87,7 @@ class SessionParts:
     kept_attachment_characters: int
     mask: MaskQuestion
     report_path: Path | None = None
+    cluster: str | None = None
 
 
 class Session:
@@ -186,7 +187,8 @@ class Session:
 
     def _report(self, question: Question, transcript: Transcript, elapsed_seconds: float) -> None:
         if self._parts.report_path is not None:
-            write_report(self._parts.report_path, make_report(question.text, transcript, elapsed_seconds))
+            report = make_report(question.text, transcript, elapsed_seconds, self._parts.cluster)
+            write_report(self._parts.report_path, report)
 
     def _as_message(self, question: Question) -> UserMessage:
         """Return the message that is stored for a question until the loop replaces it at the end of the run."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from holmes.values.events import AgentEvent
     from holmes.values.messages import ToolMessage
 
+_INDENT = "  "
 _NAMES_CHARACTERS = 120
 _MASKS = {"fingerprint": "one line each", "preview": "previews", "path": "paths"}
 _COMPACTIONS = {
@@ -65,11 +66,19 @@ class Detail:
     paths: bool = False
 
 
-def event_lines(event: AgentEvent, detail: Detail) -> tuple[Line, ...]:
-    """Return the lines of an event. Many events have no lines."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlotSpace:
+    """The width for the chart of a result, and the encoding of the terminal."""
+
+    columns: int
+    encoding: str
+
+
+def event_lines(event: AgentEvent, detail: Detail, plot: PlotSpace | None = None) -> tuple[Line, ...]:
+    """Return the lines of an event. Many events have no lines. Without `plot`, charts are not shown."""
     match event:
         case ToolCallFinished():
-            return _finished_lines(event, detail)
+            return (*_finished_lines(event, detail), *(_plot_lines(event, plot) if plot is not None else ()))
         case ToolResultSpilled() | ApprovalRequired():
             return (_tool_line(event),)
         case CompactionStarted() | HistoryCompacted() | CompactionFailed() | ContextOverflowed() | ToolResultsMasked():
@@ -111,6 +120,15 @@ def _finished_lines(event: ToolCallFinished, detail: Detail) -> tuple[Line, ...]
         return (line,)
     output = sanitized(output_text(event.message)).splitlines()
     return (line, *(Line(text=f"  │ {text}", style="dim") for text in output))
+
+
+def _plot_lines(event: ToolCallFinished, space: PlotSpace) -> tuple[Line, ...]:
+    if event.chart is None:
+        return ()
+    from holmes.charts import draw_plot
+
+    drawn = draw_plot(event.chart, space.columns - len(_INDENT), encoding=space.encoding)
+    return tuple(Line(text=f"{_INDENT}{sanitized(line)}", style="dim") for line in drawn)
 
 
 def _amount(message: ToolMessage) -> str:

@@ -16,7 +16,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from holmes.cli.render.citations import CitedSources, ShortCitations, render_citations
-from holmes.cli.render.event_lines import RunSummary, event_lines
+from holmes.cli.render.event_lines import PlotSpace, RunSummary, event_lines
 from holmes.cli.render.markdown import MarkdownBlocks, as_renderable, markdown_console, markdown_lines, print_markdown
 from holmes.cli.render.terminal import duration, one_line, sanitized, write_line
 from holmes.values.events import (
@@ -120,8 +120,10 @@ class LiveRenderer:
                 self._print_cost()
             case _:
                 self._follow(event)
-        for line in event_lines(event, self._detail):
-            self._console.print(Text(line.text, style=_STYLES[line.style]))
+        plot = PlotSpace(columns=self._console.width, encoding=self._console.encoding)
+        if lines := event_lines(event, self._detail, plot):
+            # Printed at once, because each print draws the end of the screen again.
+            self._console.print(Text("\n").join(Text(line.text, style=_STYLES[line.style]) for line in lines))
 
     def stop(self) -> None:
         """Remove the live view."""

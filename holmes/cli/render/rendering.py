@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from holmes.cli.render.citations import CitedSources, ShortCitations, render_citations
-from holmes.cli.render.event_lines import RunSummary, event_lines
+from holmes.cli.render.event_lines import PlotSpace, RunSummary, event_lines
 from holmes.cli.render.terminal import is_terminal, one_line, sanitized, write_line
 from holmes.values.events import AnswerFinished, AssistantReplied, RunFailed, ToolCallStarted
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from holmes.cli.render.event_lines import Detail
     from holmes.values.events import AgentEvent
+
+
+_PLOT_COLUMNS = 80
 
 
 class PlainRenderer:
@@ -34,6 +37,8 @@ class PlainRenderer:
         self._summary = RunSummary(clock())
         self._sources = CitedSources()
         self._held: list[AgentEvent] | None = None
+        encoding = getattr(sys.stderr, "encoding", None) or "ascii"
+        self._plot = PlotSpace(columns=_PLOT_COLUMNS, encoding=encoding) if detail.tool_output else None
 
     def start(self) -> None:
         self._summary = RunSummary(self._clock())
@@ -44,7 +49,7 @@ class PlainRenderer:
             return
         self._summary.note(event)
         self._sources.note(event)
-        for line in event_lines(event, self._detail):
+        for line in event_lines(event, self._detail, self._plot):
             self.notice(line.text)
         match event:
             case ToolCallStarted():

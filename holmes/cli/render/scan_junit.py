@@ -34,7 +34,12 @@ def junit_report(report: DiagnosisReport) -> str:
     counts = {"tests": str(len(cases)), "failures": str(failures), "skipped": str(skipped), "errors": "0"}
     suite = ET.Element(
         "testsuite",
-        {"name": _SUITE, "timestamp": report.taken_at, "time": f"{report.cost.seconds:.1f}", **counts},
+        {
+            "name": f"{_SUITE} {report.cluster}".rstrip(),
+            "timestamp": report.taken_at,
+            "time": f"{report.cost.seconds:.1f}",
+            **counts,
+        },
     )
     suite.extend(cases)
     root = ET.Element("testsuites", counts)

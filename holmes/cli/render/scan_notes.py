@@ -13,11 +13,12 @@ _MOST_NAMES: Final = 6
 
 
 def place_of(report: DiagnosisReport) -> str:
-    """Return the scope of the report, for example `in namespace shop` or `in the whole cluster`."""
+    """Return the scope of the report, for example `in namespace shop` or `in the whole cluster eu`."""
     if not report.namespaces:
-        return "in the whole cluster"
+        return f"in the whole cluster {report.cluster}".rstrip()
     where = f"in {counted(len(report.namespaces), 'namespace')} {', '.join(report.namespaces)}"
-    return where.replace("1 namespace", "namespace")
+    where = where.replace("1 namespace", "namespace")
+    return f"{where} of cluster {report.cluster}" if report.cluster else where
 
 
 def is_empty(report: DiagnosisReport) -> bool:

@@ -42,6 +42,7 @@ def sarif_report(report: DiagnosisReport, baseline: DiagnosisReport | None) -> s
         "tool": {"driver": driver},
         "results": [_result(each, states) for each in shown],
         "invocations": [_invocation(report)],
+        **({"properties": {"cluster": report.cluster}} if report.cluster else {}),
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
 

@@ -16,6 +16,7 @@ from holmes.core.tools_utils.output_changes import output_change
 from holmes.previews.excerpts import count_lines
 from holmes.values.expressions import expression
 from holmes.values.messages import Image, Text, ToolMessage
+from holmes.values.on_demand import called
 from holmes.values.tools import RESULT_TOOLS, label_of, output_text
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ def _shows(history: Sequence[Message], wanted: ToolMessage) -> bool:
 
 def _read_id(call: ToolCall) -> str | None:
     """Return the id of the stored result that `call` reads, or None if `call` does not read a stored result."""
+    call = called(call)
     if call.name not in RESULT_TOOLS or call.malformed is not None:
         return None
     read_id = json.loads(call.arguments or "{}").get("result_id")

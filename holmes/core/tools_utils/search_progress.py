@@ -16,6 +16,7 @@ from holmes.core.tools_utils.repeated_calls import ANSWERED
 from holmes.core.tools_utils.tool_executor import IDENTICAL_CALL, call_key
 from holmes.values.expressions import expression
 from holmes.values.messages import Image, Text, ToolMessage
+from holmes.values.on_demand import FIND_TOOLS
 from holmes.values.texts import excerpt
 from holmes.values.tools import output_text
 
@@ -72,6 +73,8 @@ class SearchProgress:
             self._failed[call_key(call)] = excerpt(text.removeprefix("Error: "), _REASON_CHARACTERS)
             return self._is_unseen(_without_arguments(text, call))
         self._failed.pop(call_key(call), None)
+        if call.name == FIND_TOOLS.name:  # tools that were unknown may be found now
+            self._failed.clear()
         if ANSWERED.match(text) or text.startswith(IDENTICAL_CALL):
             return False
         pictures = b"".join(part.data for part in message.parts if isinstance(part, Image))

@@ -25,7 +25,7 @@ from holmes.core.tools_utils.pointers import (
 from holmes.previews import is_json
 from holmes.tokens import message_overhead_tokens, upper_bound_tokens
 from holmes.values.errors import ResultStoreError
-from holmes.values.events import ToolResultSpilled
+from holmes.values.events import ToolCallFinished, ToolResultSpilled
 from holmes.values.messages import Image, Part, Text, ToolCallId, ToolMessage, UserMessage
 from holmes.values.tools import RESULT_TOOLS, label_of, result_label
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from holmes.core.tools_utils.pointers import Measure
     from holmes.tokens import TokenCounter
     from holmes.tokens.history import History
+    from holmes.values.charts import Chart
     from holmes.values.messages import Message, StoredResult, ToolCall
     from holmes.values.tools import ResultStore
 
@@ -189,6 +190,7 @@ class ToolOutcome:
     invocation: str | None
     error: str | None
     elapsed_seconds: float
+    chart: Chart | None = None
 
     @classmethod
     def of(cls, answer: ToolMessage) -> ToolOutcome:
@@ -196,6 +198,21 @@ class ToolOutcome:
         spill = SpillOutcome(message=answer, tokens=0, spilled=False, stored=False)
         error = answer.text if answer.status == "error" else None
         return cls(spill=spill, cap_tokens=0, invocation=None, error=error, elapsed_seconds=0.0)
+
+    def finished(
+        self, call: ToolCall, message: ToolMessage, *, toolset: str | None, description: str
+    ) -> ToolCallFinished:
+        """Return the event for the end of the call. `message` is what the conversation gets as its result."""
+        return ToolCallFinished(
+            call=call,
+            toolset=toolset,
+            description=description,
+            message=message,
+            invocation=self.invocation,
+            error=self.error,
+            elapsed_seconds=self.elapsed_seconds,
+            chart=self.chart,
+        )
 
     def spilled(self, call: ToolCall) -> ToolResultSpilled | None:
         """Return the event for a result that was too large, or None for other results."""

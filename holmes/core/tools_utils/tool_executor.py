@@ -8,6 +8,8 @@ that converts exceptions to results.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
 import difflib
 import json
 import logging
@@ -16,15 +18,17 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from holmes.core.tools_utils.tool_search import OwnedTool, ToolFinder
 from holmes.values.errors import HolmesError, ToolError
 from holmes.values.messages import NOTHING_HANDED_OVER, AssistantMessage, Text, ToolCallId, ToolMessage
+from holmes.values.on_demand import called
 from holmes.values.texts import excerpt
 from holmes.values.tool_arguments import coerce_arguments
 from holmes.values.tools import ToolInvocation, ToolResult, WrapperToolset
 
 if TYPE_CHECKING:
     from asyncio import Semaphore
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from holmes.values.messages import HandedOver, Part, ToolCall
     from holmes.values.tools import Tool, Toolset
@@ -42,7 +46,10 @@ _KEYS_KEPT = 64
 
 _log = logging.getLogger(__name__)
 
+_RENEW_SECONDS = 10.0
+
 _CallKey: TypeAlias = tuple[str, str]
+Renew: TypeAlias = "Callable[[], Awaitable[Sequence[Toolset]]]"
 
 
 @lru_cache(maxsize=_KEYS_KEPT)
@@ -177,12 +184,55 @@ def _limit_running(toolset: Toolset, slots: Semaphore) -> WrapperToolset:
     return RunningLimit(toolset, slots)
 
 
+class _Index:
+    """The tools of all toolsets by name, shared by executors that offer different tools."""
+
+    def __init__(self, toolsets: Sequence[Toolset], renew: Renew | None, slots: Semaphore) -> None:
+        self._renew = renew
+        self._slots = slots
+        self._finding = _by_name((WrapperToolset(ToolFinder(self._current)),))
+        self.owned = self._limited(toolsets)
+
+    @property
+    def finding(self) -> tuple[Tool, ...]:
+        """The tools that find and run all others."""
+        return tuple(each.tool for each in self._finding.values())
+
+    def get(self, name: str) -> OwnedTool | None:
+        return self.owned.get(name) or self._finding.get(name)
+
+    def _limited(self, toolsets: Sequence[Toolset]) -> dict[str, OwnedTool]:
+        return _by_name([_limit_running(each, self._slots) for each in toolsets])
+
+    async def _current(self) -> tuple[OwnedTool, ...]:
+        """Read the lists of servers again. If that fails, the known tools stay."""
+        if self._renew is not None:
+            with contextlib.suppress(ToolError, TimeoutError):
+                async with asyncio.timeout(_RENEW_SECONDS):
+                    self.owned = self._limited(await self._renew())
+        return tuple(self.owned.values())
+
+
+def _by_name(toolsets: Sequence[WrapperToolset]) -> dict[str, OwnedTool]:
+    owned: dict[str, OwnedTool] = {}
+    for toolset in toolsets:
+        for tool in toolset.tools:
+            if tool.name in owned:
+                other = owned[tool.name].toolset.name
+                message = f"Tool {tool.name!r} is defined by toolset {other!r} and toolset {toolset.name!r}."
+                raise ToolError(message)
+            owned[tool.name] = OwnedTool(tool=tool, toolset=toolset)
+    return owned
+
+
 class ToolExecutor:
     """Finds and runs tools by name.
 
     At most 16 tools run at once, across all runs that share the executor. A call that waits for approval does not
     occupy a slot. `mask` masks secrets in error messages, and is None if redaction is disabled. Wrappers of the
-    toolsets mask the results.
+    toolsets mask the results. `renew` returns the toolsets with the present tools of their servers, for `find_tools`.
+
+    `tools` are the tools that requests contain, in the order of the toolsets. The tuple never changes.
     """
 
     def __init__(
@@ -191,45 +241,48 @@ class ToolExecutor:
         *,
         max_concurrent: int = _MAX_CONCURRENT_TOOL_CALLS,
         mask: Callable[[str], str] | None = None,
+        renew: Renew | None = None,
     ) -> None:
         self._mask = mask or str
-        self._toolset_by_tool: dict[str, WrapperToolset] = {}
-        self._tool_by_name: dict[str, Tool] = {}
-        slots = asyncio.Semaphore(max_concurrent)
-        for toolset in (_limit_running(each, slots) for each in toolsets):
-            for tool in toolset.tools:
-                if tool.name in self._tool_by_name:
-                    other = self._toolset_by_tool[tool.name].name
-                    message = f"Tool {tool.name!r} is defined by toolset {other!r} and toolset {toolset.name!r}."
-                    raise ToolError(message)
-                self._toolset_by_tool[tool.name] = toolset
-                self._tool_by_name[tool.name] = tool
-        self._tools = tuple(self._tool_by_name.values())
+        self._index = _Index(toolsets, renew, asyncio.Semaphore(max_concurrent))
+        self.tools = self._all_tools
         self._prepare = lru_cache(_REMEMBERED_CALLS)(self._prepared)
 
+    def offering(self, names: Collection[str]) -> ToolExecutor:
+        """Return an executor whose requests contain only these tools, and the two that reach all others."""
+        chosen = copy.copy(self)
+        chosen.tools = (*(tool for tool in self._all_tools if tool.name in names), *self._index.finding)
+        return chosen
+
     @property
-    def tools(self) -> tuple[Tool, ...]:
-        """All tools, in the order of the toolsets. Requests contain them in this order. The tuple never changes."""
-        return self._tools
+    def _all_tools(self) -> tuple[Tool, ...]:
+        return tuple(each.tool for each in self._index.owned.values())
 
     @property
     def free_tools(self) -> tuple[Tool, ...]:
-        """The tools that no person must approve."""
-        return tuple(tool for tool in self._tools if not self._is_gated(tool))
+        """All tools that no person must approve, also those that requests do not contain."""
+        return tuple(tool for tool in self._all_tools if not self._is_gated(tool))
 
     def _is_gated(self, tool: Tool) -> bool:
         invocation = ToolInvocation(call_id=ToolCallId(""), tool=tool, arguments={})
-        return self._toolset_by_tool[tool.name].needs_approval(invocation)
+        return self._owner(invocation).needs_approval(invocation)
+
+    def _owner(self, invocation: ToolInvocation) -> WrapperToolset:
+        owned = self._index.get(invocation.tool.name)
+        if owned is None:
+            raise ToolError(f"The tool {invocation.tool.name!r} is no longer offered. Search again with find_tools.")
+        return owned.toolset
 
     def toolset_name(self, call: ToolCall) -> str | None:
-        toolset = self._toolset_by_tool.get(call.name)
-        return toolset.name if toolset is not None else None
+        """Return the toolset of the called tool, or None if the tool is unknown."""
+        owned = self._index.get(called(call).name)
+        return owned.toolset.name if owned is not None else None
 
     def describe(self, call: ToolCall) -> str:
         """Describe `call` on one line for the user. Invalid arguments are shown unchanged."""
         try:
             invocation = self._prepare(call)
-            line = self._toolset_by_tool[call.name].describe(invocation)
+            line = self._owner(invocation).describe(invocation)
         except Exception:  # noqa: BLE001  a toolset that cannot describe a call may still run it
             line = f"{call.name}({call.malformed or call.arguments})"
         return " ".join(line.split())
@@ -246,13 +299,14 @@ class ToolExecutor:
         """Return whether a person must approve `call`. A call that cannot run does not require approval."""
         if self.problem(call) is not None:
             return False
-        return self._toolset_by_tool[call.name].needs_approval(self._prepare(call))
+        invocation = self._prepare(call)
+        return self._owner(invocation).needs_approval(invocation)
 
     async def run(self, call: ToolCall, handed_over: HandedOver = NOTHING_HANDED_OVER) -> ToolResult:
         """Run `call`. Every failure, including a bug in a toolset, becomes a result with status `error`."""
         try:
             invocation = replace(self._prepare(call), handed_over=handed_over)
-            return await self._toolset_by_tool[call.name].call(invocation)
+            return await self._owner(invocation).call(invocation)
         except Exception as error:  # noqa: BLE001  a broken toolset must not end the run
             return self._failure(call, error)
 
@@ -264,24 +318,24 @@ class ToolExecutor:
         return ToolResult(status="error", error=self._mask(text))
 
     def _prepared(self, call: ToolCall) -> ToolInvocation:
-        tool = self._tool_by_name.get(call.name)
-        if tool is None:
+        call = called(call)
+        owned = self._index.get(call.name)
+        if owned is None:
             raise ToolError(self._unknown_tool(call.name))
         if call.malformed is not None:
             written = repr(excerpt(call.malformed, 200))
             message = f"The arguments of {call.name!r} are not a JSON object: {written}. Send valid JSON."
             raise ToolError(message)
         try:
-            arguments = coerce_arguments(tool, json.loads(call.arguments or "{}"))
+            arguments = coerce_arguments(owned.tool, json.loads(call.arguments or "{}"))
         except RecursionError as error:
             raise ToolError(f"The arguments of {call.name!r} are nested too deeply. Send flat JSON.") from error
-        return ToolInvocation(call_id=call.id, tool=tool, arguments=arguments)
+        return ToolInvocation(call_id=call.id, tool=owned.tool, arguments=arguments)
 
     def _unknown_tool(self, name: str) -> str:
-        nearest = difflib.get_close_matches(name, self._tool_by_name, n=3, cutoff=0.4)
-        hint = (
-            f"Did you mean {', '.join(nearest)}?" if nearest else f"Available tools: {', '.join(self._tool_by_name)}."
-        )
+        nearest = difflib.get_close_matches(name, self._index.owned, n=3, cutoff=0.4)
+        available = ", ".join(tool.name for tool in self.tools)
+        hint = f"Did you mean {', '.join(nearest)}?" if nearest else f"Available tools: {available}."
         return f"Unknown tool {name!r}. {hint}"
 
 

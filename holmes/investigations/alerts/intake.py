@@ -7,11 +7,12 @@ once. `intake_plan` decides how each alert changes incidents and investigations.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import func, select
 
+from holmes.investigations.alerts.clusters import AlertClusters
 from holmes.investigations.alerts.intake_plan import IntakePlan
 from holmes.investigations.alerts.intake_rows import read_state, write_changes
 from holmes.investigations.alerts.intake_state import IntakeRules, every_model
@@ -51,6 +52,7 @@ class IntakePolicy:
     max_cost_per_day: float | None = None
     max_per_hour: int | None = None
     asks_llm: Callable[[str | None], bool] = every_model
+    clusters: AlertClusters = field(default_factory=AlertClusters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,7 @@ class AlertIntake:
 
         Raises `DatabaseUnavailable` if the alerts were not stored. The sender must then retry.
         """
+        group = self._policy.clusters.assigned(group)
         changes = await self._database.transaction(lambda connection: self._take(connection, group, source))
         if changes.new_investigations or changes.news:
             self._on_queued()
@@ -112,6 +115,7 @@ class AlertIntake:
             reopen_hours=self._policy.reopen_hours,
             why_without_llm=limits.why_without_llm,
             asks_llm=self._policy.asks_llm,
+            clusters=self._policy.clusters,
         )
         plan = IntakePlan(read_state(connection, group, source), rules, moment(now))
         plan.take(group)

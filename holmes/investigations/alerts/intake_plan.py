@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from holmes.investigations.alerts.clusters import AlertClusters, incident_key_of
 from holmes.investigations.alerts.intake_state import IntakeChanges, IntakeCounts, IntakeRules, IntakeState
 from holmes.investigations.alerts.wording import (
     NO_OTHER_FACTS,
@@ -29,7 +30,7 @@ from holmes.investigations.records.values import (
     NewInvestigation,
     time_id,
 )
-from holmes.triage.alert_subjects import HEARTBEAT, incident_key, subject_key
+from holmes.triage.alert_subjects import HEARTBEAT, subject_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +82,7 @@ class IntakePlan:
         self._looked_at = None
         for alert in group.alerts:
             if alert.status == "firing":
-                self._fire(alert, incident_key(group.key, alert.labels))
+                self._fire(alert, incident_key_of(group.key, alert))
 
     def changes(self) -> IntakeChanges:
         """Compute all changes to the stored state."""
@@ -136,7 +137,7 @@ class IntakePlan:
             self._repeat(alert, known, route)
             return
         self._counts["accepted"] += 1
-        incident = self._incident_for(known, route, group_key)
+        incident = self._incident_for(known, route, group_key, alert.cluster)
         if known is not None and known.incident_id != incident:
             self._touched[known.incident_id] = None  # the previous incident may be resolved now
         self._touched[incident] = None
@@ -195,7 +196,7 @@ class IntakePlan:
             return False
         return self._now - failed.finished_at >= _TRY_AGAIN_AFTER
 
-    def _incident_for(self, known: KnownAlert | None, route: Route, group_key: str) -> IncidentId:
+    def _incident_for(self, known: KnownAlert | None, route: Route, group_key: str, cluster: str | None) -> IncidentId:
         """Choose the incident of an alert.
 
         The first of these applies: the open incident of the alert, the open incident of the group, the reopened
@@ -214,7 +215,7 @@ class IntakePlan:
             incident = replace(own, state="open", closed_at=None, closed_by=None, reopened=own.reopened + 1)
             self._news[identity] = "reopened"
         else:
-            incident = self._new_incident(identity, route, group_key)
+            incident = replace(self._new_incident(identity, route, group_key), cluster=cluster)
             self._news[identity] = "opened"
         self._incidents[identity] = incident
         self._routes[identity] = route
@@ -244,9 +245,10 @@ class IntakePlan:
         The first of these applies: the queued investigation of the incident, a started investigation of the same
         subject, or a new investigation. The question of a queued investigation is extended to include the alert.
         """
-        if not route.investigates(alert.labels):
-            if route.investigate is None and self._incidents[incident].verdict is None:
-                noted = replace(self._incidents[incident], verdict="not_investigated", summary=HEARTBEAT)
+        why_not = self._why_not(alert, route)
+        if why_not is not None:
+            if why_not and self._incidents[incident].verdict is None:
+                noted = replace(self._incidents[incident], verdict="not_investigated", summary=why_not)
                 self._incidents[incident] = noted
             return None
         queued = self._queued.get(incident)
@@ -259,6 +261,12 @@ class IntakePlan:
         self._asked_anew[queued] = incident
         self._linked[queued] = None
         return queued
+
+    def _why_not(self, alert: Alert, route: Route) -> str | None:
+        """Return why the alert is not investigated, or None if it is. The text is empty if the route says so."""
+        if route.investigate is False:
+            return ""
+        return self._rules.clusters.refusal(alert.cluster) or (None if route.investigates(alert.labels) else HEARTBEAT)
 
     def _new_investigation(self, incident: IncidentId, route: Route) -> InvestigationId:
         identity = InvestigationId(time_id(self._now.timestamp()))
@@ -274,6 +282,7 @@ class IntakePlan:
             max_cost=route.max_cost,
             without_llm=without_llm,
             counted=without_llm is None and self._rules.asks_llm(route.model),
+            cluster=self._incidents[incident].cluster,
         )
         return identity
 
@@ -376,8 +385,14 @@ def _common_labels(first: Mapping[str, str], *others: Mapping[str, str]) -> dict
     return {name: value for name, value in first.items() if all(each.get(name) == value for each in others)}
 
 
-def investigations_of(group: AlertGroup, routes: Routes) -> tuple[NewInvestigation, ...]:
+_ONE_CLUSTER: Final = AlertClusters()
+
+
+def investigations_of(
+    group: AlertGroup, routes: Routes, clusters: AlertClusters = _ONE_CLUSTER
+) -> tuple[NewInvestigation, ...]:
     """Return the investigations that a server without stored alerts would start for `group`, in alert order."""
-    plan = IntakePlan(IntakeState(), IntakeRules(source="alertmanager", routes=routes), datetime.now(UTC))
-    plan.take(group)
+    rules = IntakeRules(source="alertmanager", routes=routes, clusters=clusters)
+    plan = IntakePlan(IntakeState(), rules, datetime.now(UTC))
+    plan.take(clusters.assigned(group))
     return tuple(plan.changes().new_investigations.values())

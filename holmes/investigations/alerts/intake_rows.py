@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from sqlalchemy import and_, bindparam, func, insert, or_, select, update
 
+from holmes.investigations.alerts.clusters import incident_key_of
 from holmes.investigations.alerts.intake_state import IntakeState, KnownInvestigation
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS, AlertFacts, OtherFacts, facts_of
 from holmes.investigations.records.records import add_investigations
@@ -24,7 +25,7 @@ from holmes.investigations.records.values import (
     record_of,
     seconds_of,
 )
-from holmes.triage.alert_subjects import incident_key, subject_key
+from holmes.triage.alert_subjects import subject_key
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def read_state(connection: Connection, group: AlertGroup, source: str) -> Intake
     """
     fingerprints = {alert.fingerprint for alert in group.alerts}
     alerts = {each.alert.fingerprint: each for each in _alerts(connection, ALERTS.c.fingerprint, fingerprints)}
-    keys = {incident_key(group.key, alert.labels) for alert in group.alerts}
+    keys = {incident_key_of(group.key, alert) for alert in group.alerts}
     incidents = {
         each.id: each
         for each in (
@@ -277,6 +278,7 @@ def _incident_row(incident: Incident) -> dict[str, object]:
         "root_cause": incident.root_cause,
         "verdict": incident.verdict,
         "summary": incident.summary,
+        "cluster": incident.cluster,
     }
 
 
@@ -290,6 +292,7 @@ def _alert_row(known: KnownAlert) -> dict[str, object]:
         "labels": labels_to_json(dict(alert.labels)),
         "annotations": labels_to_json(dict(alert.annotations)),
         "generator_url": alert.generator_url,
+        "cluster": alert.cluster,
         "starts_at": seconds_of(alert.starts_at),
         "ends_at": seconds_of(alert.ends_at),
         "received": known.received,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from holmes.investigations.alerts.clusters import AlertClusters
 from holmes.investigations.alerts.routes import Routes
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS
 
@@ -51,6 +52,7 @@ class IntakeRules:
     reopen_hours: float = 24
     why_without_llm: Callable[[Route], str | None] = _model_may_answer
     asks_llm: Callable[[str | None], bool] = every_model
+    clusters: AlertClusters = field(default_factory=AlertClusters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

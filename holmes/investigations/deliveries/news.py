@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import func, select
 
 from holmes.destinations.destination import AlertNews, IncidentNews, InvestigationNews
+from holmes.investigations.deliveries.pictures import pictures_in, read_pictures
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
 from holmes.investigations.records.values import Incident, InvestigationRecord, known_alert_of, record_of
 from holmes.settings.model import BUILTIN_MODEL
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from holmes.investigations.deliveries.pictures import StoredPicture
     from holmes.investigations.deliveries.records import Delivery
     from holmes.investigations.records.database import Database
     from holmes.investigations.records.values import Alert, KnownAlert
+    from holmes.values.tools import ResultStore
 
 _MOST_ALERTS: Final = 100
 _MOST_SUMMARY_CHARACTERS: Final = 500
@@ -36,12 +39,16 @@ class _Records:
     alerts: tuple[KnownAlert, ...]
     alerts_total: int
     investigation: InvestigationRecord | None
+    pictures: tuple[StoredPicture, ...]
 
 
 class NewsComposer:
-    """Composes news about incidents in `cluster`. If `public_url` is None, the news contains no links.
+    """Composes news about incidents. If `public_url` is None, the news contains no links.
 
-    `mask` masks secrets in alert texts. Answers were masked when they were created.
+    `cluster` is the name of the cluster of incidents that name none.
+
+    `mask` masks secrets in alert texts. Answers were masked when they were created. `results` contains the pictures of
+    an answer. Without it, the news has none.
     """
 
     def __init__(
@@ -51,8 +58,10 @@ class NewsComposer:
         public_url: str | None = None,
         cluster: str | None = None,
         mask: Callable[[str], str] | None = None,
+        results: ResultStore | None = None,
     ) -> None:
         self._database = database
+        self._results = results
         self._public_url = public_url.rstrip("/") if public_url else None
         self._cluster = cluster
         self._mask = mask or str
@@ -65,7 +74,11 @@ class NewsComposer:
         records = await self._database.read(lambda connection: _read(connection, delivery))
         if records is None:
             return None
-        return await asyncio.to_thread(self._news, delivery, records)
+        news = await asyncio.to_thread(self._news, delivery, records)
+        if news.investigation is None or not records.pictures:
+            return news
+        pictures = await read_pictures(self._results, records.pictures)
+        return replace(news, investigation=replace(news.investigation, pictures=pictures))
 
     def _news(self, delivery: Delivery, records: _Records) -> IncidentNews:
         incident, mask = records.incident, self._mask
@@ -77,7 +90,7 @@ class NewsComposer:
             title=mask(incident.title),
             state=incident.state,
             severity=incident.severity,
-            cluster=self._cluster,
+            cluster=mask(incident.cluster) if incident.cluster else self._cluster,
             labels=self._masked(incident.labels),
             opened_at=incident.opened_at,
             updated_at=incident.updated_at,
@@ -151,9 +164,11 @@ def _read(connection: Connection, delivery: Delivery) -> _Records | None:
     investigation = connection.execute(query.order_by(columns.id.desc()).limit(1)).first()
     of_incident = ALERTS.c.incident_id == delivery.incident_id
     alerts = connection.execute(select(ALERTS).where(of_incident).order_by(ALERTS.c.first_seen).limit(_MOST_ALERTS))
+    record = record_of(InvestigationRecord, investigation) if investigation else None
     return _Records(
         incident=record_of(Incident, row),
         alerts=tuple(map(known_alert_of, alerts)),
         alerts_total=connection.execute(select(func.count()).where(of_incident)).scalar_one(),
-        investigation=record_of(InvestigationRecord, investigation) if investigation else None,
+        investigation=record,
+        pictures=pictures_in(connection, record) if record is not None and delivery.event == "answered" else (),
     )

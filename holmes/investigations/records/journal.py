@@ -22,6 +22,7 @@ from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, To
 from holmes.investigations.records.schema import EVENTS, INVESTIGATIONS, STEPS
 from holmes.investigations.records.values import storable
 from holmes.investigations.records.wire_events import NOTICE, wire_events
+from holmes.values.charts import Chart, ChartLine, ChartMark, Threshold
 from holmes.values.codec import Codec
 from holmes.values.messages import AssistantMessage, Image, Reasoning, StoredResult, Text, ToolCall, ToolMessage
 from holmes.values.model import ModelReply
@@ -42,6 +43,9 @@ _STEPS: Final = Codec(
         each: ("$type", each.__name__)
         for each in (
             AssistantMessage,
+            Chart,
+            ChartLine,
+            ChartMark,
             Image,
             ModelReply,
             Reasoning,
@@ -49,6 +53,7 @@ _STEPS: Final = Codec(
             SpillOutcome,
             StoredResult,
             Text,
+            Threshold,
             ToolCall,
             ToolMessage,
             ToolOutcome,

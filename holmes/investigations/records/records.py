@@ -98,6 +98,7 @@ def add_investigations(connection: Connection, new: Mapping[InvestigationId, New
             "model": each.model,
             "max_cost": each.max_cost,
             "without_llm": each.without_llm,
+            "cluster": each.cluster,
             "counted": int(each.counted),
             "created_at": now,
             "attempts": 0,

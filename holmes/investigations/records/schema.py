@@ -56,6 +56,7 @@ INCIDENTS = Table(
     Column("verdict", String(32)),
     Column("summary", Text),
     Column("closed_by", String(16)),
+    Column("cluster", Text),
     Index("holmes_incidents_by_group", "group_key", "route"),
     Index("holmes_incidents_by_time", "updated_at"),
 )
@@ -69,6 +70,7 @@ ALERTS = Table(
     Column("labels", Text, nullable=False),
     Column("annotations", Text, nullable=False),
     Column("generator_url", Text),
+    Column("cluster", Text),
     Column("starts_at", Float),
     Column("ends_at", Float),
     Column("received", Integer, nullable=False),
@@ -99,6 +101,7 @@ INVESTIGATIONS = Table(
     Column("model", Text),
     Column("max_cost", Float),
     Column("without_llm", Text),
+    Column("cluster", Text),
     # 1 if an alert started the investigation and an LLM may answer, so that it counts towards hourly limits.
     Column("counted", Integer, nullable=False, default=0),
     Column("created_at", Float, nullable=False, index=True),

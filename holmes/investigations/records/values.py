@@ -36,7 +36,10 @@ UNFINISHED_STATES: tuple[InvestigationState, ...] = ("queued", "running")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alert as its source sent it. `fingerprint` is never empty. `starts_at` is None if unknown."""
+    """One alert as its source sent it. `fingerprint` is never empty. `starts_at` is None if unknown.
+
+    `cluster` is the configured cluster or the unknown cluster that a label names. It is None without `clusters`.
+    """
 
     fingerprint: str
     status: AlertStatus
@@ -45,6 +48,7 @@ class Alert:
     starts_at: datetime | None = None
     ends_at: datetime | None = None
     generator_url: str | None = None
+    cluster: str | None = None
 
     @property
     def name(self) -> str:
@@ -112,6 +116,7 @@ class Incident:
     verdict: VerdictKind | None = None
     summary: str | None = None
     closed_by: ClosedBy | None = None
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +125,7 @@ class NewInvestigation:
 
     `source` is for example `alertmanager` or `api`. `without_llm` describes the exceeded limit that requires
     `builtin/triage`. It is None if the model may answer. `counted` is true if the investigation counts towards hourly
-    limits.
+    limits. `cluster` is the configured cluster that it reads, or None without `clusters`.
     """
 
     question: str
@@ -133,6 +138,7 @@ class NewInvestigation:
     max_cost: float | None = None
     without_llm: str | None = None
     counted: bool = False
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +161,7 @@ class InvestigationRecord:
     model: str | None = None
     max_cost: float | None = None
     without_llm: str | None = None
+    cluster: str | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
     attempts: int = 0

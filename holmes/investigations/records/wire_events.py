@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
+from holmes.values.charts import alt_text
 from holmes.values.events import (
     AnswerFinished,
     ApprovalRequired,
@@ -90,8 +91,12 @@ def usage_metadata(stats: RequestStats) -> dict[str, JsonValue]:
 
 
 def tool_result_data(event: ToolCallFinished) -> dict[str, JsonValue]:
-    """Describe the result of a tool call, with the text that the model receives and the ids of the stored results."""
+    """Describe the result of a tool call, with the text that the model receives and the ids of the stored results.
+
+    `chart` describes the picture of a result that has one.
+    """
     message = event.message
+    described: dict[str, JsonValue] = {} if event.chart is None else {"chart": alt_text(event.chart)}
     return {
         "status": message.status,
         "error": event.error,
@@ -105,6 +110,7 @@ def tool_result_data(event: ToolCallFinished) -> dict[str, JsonValue]:
             {"id": stored.id, "size_bytes": stored.size_bytes, "media_type": stored.media_type}
             for stored in message.stored
         ],
+        **described,
     }
 
 

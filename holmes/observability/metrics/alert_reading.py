@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.observability.access import QueryRejectedError
 from holmes.observability.metrics.conditions import condition_of
 from holmes.observability.metrics.series import finite
-from holmes.observability.metrics.source import QueryRejectedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,6 +1,7 @@
 """Reads metrics over the HTTP API of Prometheus.
 
-VictoriaMetrics, Thanos, Mimir and Cortex also speak this API. Only read endpoints are used.
+VictoriaMetrics, Thanos, Mimir and Cortex also speak this API. Only read endpoints are used. Thanos answers without the
+stores that fail, and says so in warnings, which are kept for the reader.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import json
 import math
 from typing import TYPE_CHECKING, Final
 
+from holmes.observability.access import QueryRejectedError
 from holmes.observability.metrics.series import ActiveAlert, Metric, QueryResult, Rule, Series, Target
-from holmes.observability.metrics.source import QueryRejectedError
 from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from holmes.observability.access import Method, SourceAccess, SourceClient
+    from holmes.observability.access import Answered, Method, SourceAccess, SourceClient
     from holmes.observability.metrics.series import Labels
     from holmes.values.json_types import JsonObject, JsonValue
 
+_ANNOTATIONS: Final = ("PromQL warning:", "PromQL info:")
+"""How remarks about a query begin. All other warnings tell of data that is missing."""
+_PARTIAL: Final = "a part of its storage did not answer (isPartial)"
 _REJECTED: Final = frozenset({400, 422, 503})
 """The statuses with which the API reports an error in a query as JSON."""
 
@@ -30,10 +34,16 @@ class PrometheusSource:
 
     def __init__(self, client: SourceClient) -> None:
         self._client = client
+        self._missing: dict[str, None] = {}
 
     @property
     def access(self) -> SourceAccess:
         return self._client.access
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The warnings of all answers so far about data that is missing in them."""
+        return tuple(self._missing)
 
     async def instant(self, query: str, at: float) -> QueryResult:
         """Evaluate `query` at a time in seconds since 1970."""
@@ -63,7 +73,16 @@ class PrometheusSource:
             await self.instant("vector(1)", at=0)
             return "Prometheus API"
         version, own = _text(data, "version"), _text(data, "application")
-        return f"{own or ('Prometheus' if _text(data, 'goVersion') else 'Prometheus API')} {version}".strip()
+        if not own and _text(data, "goVersion"):
+            own = "Thanos" if version.startswith("0.") and await self._has_stores() else "Prometheus"
+        return f"{own or 'Prometheus API'} {version}".strip()
+
+    async def _has_stores(self) -> bool:
+        """Return whether the source lists stores, which only Thanos does. Its build has the fields of Prometheus."""
+        try:
+            return isinstance(await self._data("/api/v1/stores"), dict)
+        except ToolError:
+            return False
 
     async def metrics(self) -> tuple[Metric, ...]:
         """Return all metrics, sorted by name. Descriptions are missing if the source does not store them."""
@@ -84,8 +103,12 @@ class PrometheusSource:
         return tuple(_rule(group, each) for group in groups for each in _items(group, "rules"))
 
     async def targets(self) -> tuple[Target, ...]:
-        """Return the addresses that the source scrapes."""
-        data = await self._data("/api/v1/targets", [("state", "active")])
+        """Return the addresses that the source scrapes. Mimir scrapes none."""
+        path = "/api/v1/targets"
+        answered = await self._client.read(path, [("state", "active")], accepts=_REJECTED | {404})
+        if answered.status == 404:
+            raise ToolError(f"{self.access.name} does not list scrape targets; query `up` instead")
+        data = (await self._parsed(path, answered)).get("data")
         return tuple(_target(each) for each in _items(data, "activeTargets"))
 
     async def _metadata(self) -> Mapping[str, Metric]:
@@ -112,6 +135,9 @@ class PrometheusSource:
 
     async def _answer(self, path: str, parameters: Sequence[tuple[str, str]], method: Method) -> JsonObject:
         answered = await self._client.read(path, parameters, method=method, accepts=_REJECTED)
+        return await self._parsed(path, answered)
+
+    async def _parsed(self, path: str, answered: Answered) -> JsonObject:
         try:
             answer = await asyncio.to_thread(json.loads, answered.body)
         except (ValueError, RecursionError):
@@ -124,7 +150,14 @@ class PrometheusSource:
         if answer["status"] == "error":
             reason = " ".join(_text(answer, "error").split())[:500].removeprefix('invalid parameter "query": ')
             raise QueryRejectedError(reason or "the source gives no reason")
+        self._missing |= dict.fromkeys(each for each in _texts(answer.get("warnings")) if not _is_annotation(each))
+        if answer.get("isPartial") is True:  # a cluster of VictoriaMetrics answers so while a storage node is down
+            self._missing[_PARTIAL] = None
         return answer
+
+
+def _is_annotation(warning: str) -> bool:
+    return warning.startswith(_ANNOTATIONS)
 
 
 def _described_by_family(name: str, described: Mapping[str, Metric]) -> Metric:
@@ -140,7 +173,7 @@ def result_of_answer(answer: JsonObject) -> QueryResult:
     """Read the series of a successful response."""
     data = answer.get("data")
     kind, found = (_text(data, "resultType"), data.get("result")) if isinstance(data, dict) else ("", None)
-    warnings = (*_texts(answer.get("warnings")), *_texts(answer.get("infos")))
+    warnings = (*filter(_is_annotation, _texts(answer.get("warnings"))), *_texts(answer.get("infos")))
     if kind in {"scalar", "string"}:
         return QueryResult(series=(_series({"value": found}),), warnings=warnings)
     rows = found if isinstance(found, list) else []

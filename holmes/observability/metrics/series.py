@@ -34,7 +34,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult:
-    """The series of a query, and the warnings of the source."""
+    """The series of a query, and the remarks of the source about the query."""
 
     series: tuple[Series, ...]
     warnings: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""The signals of workloads that common exporters offer: cAdvisor, kube-state-metrics, kubelet, servers and databases.
+"""Signals of metrics, the subjects whose signals are read, and the signals of requests, whose metrics have many names.
 
-Each signal is one query about the pods of a subject. Signals whose metrics the source does not have are left out.
+Each signal is one query. The fixed ones are in `signal_catalogue`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from holmes.observability.metrics.series import escaped
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator
 
 _METRIC: Final = expression(r"([a-z]\w+)\{")
 
-SignalKind: TypeAlias = Literal["share", "level", "count"]
-"""`share`: a part of a limit, from 0 to 1. `level`: only its changes say something. `count`: usually 0."""
+SignalKind: TypeAlias = Literal["share", "excess", "delay", "level", "count"]
+"""`share`: a part of a limit, from 0 to 1. `excess`: a number that is high from a value on. `delay`: a number that is
+bad if it doubles. `level`: its changes say something, but are not bad by themselves. `count`: usually 0."""
+Scope: TypeAlias = Literal["pods", "namespace", "node", "cluster"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
     """One signal. A value of at least `high` is not normal. `meaning` says what the signal does to the workload.
 
-    In `query`, `$pods` and `$namespace` stand for the matchers of the subject.
+    In `query`, `$pods` and `$namespace` stand for the matchers of the subject, and `$exported` for those of its
+    namespace in the metrics of an ingress controller. `$nodes` and `$instances` stand for those of its nodes.
     """
 
     name: str
@@ -35,14 +38,26 @@ class Signal:
     high: float = 0.0
 
     @property
-    def is_of_pods(self) -> bool:
-        """Whether the signal belongs to the pods, and not to anything in their namespace."""
-        return "$pods" in self.query
+    def scope(self) -> Scope:
+        """The place that the signal describes."""
+        if "$nodes" in self.query or "$instances" in self.query:
+            return "node"
+        if "$pods" in self.query:
+            return "pods"
+        return "namespace" if "$" in self.query else "cluster"
 
     @property
     def metrics(self) -> frozenset[str]:
         """The metrics without which the signal has no values."""
         return frozenset(_METRIC.findall(self.query))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """The nodes on which the pods run, and the addresses of their node-exporters."""
+
+    names: tuple[str, ...] = ()
+    instances: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,120 +77,71 @@ class SignalSubject:
         names = "|".join(pattern for each in self.pods for pattern in _patterns(each))
         return f'{self._namespace},pod=~"{names}"' if names else f'{self._namespace},pod!=""'
 
-    def query(self, signal: Signal) -> str:
-        return Template(signal.query).substitute(pods=self.selector, namespace=self._namespace)
+    def query(self, signal: Signal, nodes: Nodes) -> str:
+        return Template(signal.query).substitute(
+            pods=self.selector,
+            namespace=self._namespace,
+            exported=f"exported_{self._namespace}",
+            nodes=f'node=~"{one_of(nodes.names)}"',
+            instances=f'instance=~"{one_of(nodes.instances)}"',
+        )
 
     @property
     def _namespace(self) -> str:
         return f'namespace="{escaped(self.namespace)}"'
 
 
-_CONTAINER: Final = '{$pods,container!="",container!="POD"}'
-_BY: Final = "by (pod, container)"
-_LIMITS: Final = f"max {_BY} (kube_pod_container_resource_limits{{$pods,resource="
-SIGNALS: Final[Sequence[Signal]] = (
-    Signal(
-        name="CPU throttling",
-        query=f"sum {_BY} (rate(container_cpu_cfs_throttled_periods_total{_CONTAINER}[5m])) / "
-        f"sum {_BY} (rate(container_cpu_cfs_periods_total{_CONTAINER}[5m]))",
-        kind="share",
-        high=0.25,
-        meaning="the container stops in these periods, because it has used up its CPU limit",
-    ),
-    Signal(
-        name="memory of its limit",
-        query=f'max {_BY} (container_memory_working_set_bytes{_CONTAINER}) / {_LIMITS}"memory"}})',
-        kind="share",
-        high=0.9,
-        meaning="at its limit, the container is killed",
-    ),
-    Signal(
-        name="CPU of its limit",
-        query=f'max {_BY} (rate(container_cpu_usage_seconds_total{_CONTAINER}[5m])) / {_LIMITS}"cpu"}})',
-        kind="share",
-        high=0.95,
-        meaning="at its limit, the container is throttled",
-    ),
-    Signal(
-        name="usage of the volume",
-        query="max by (persistentvolumeclaim) (kubelet_volume_stats_used_bytes{$namespace}) / "
-        "max by (persistentvolumeclaim) (kubelet_volume_stats_capacity_bytes{$namespace})",
-        kind="share",
-        high=0.9,
-        meaning="a full volume fails writes",
-    ),
-    Signal(
-        name="connections of the maximum of PostgreSQL",
-        query="sum by (instance) (pg_stat_activity_count{$namespace}) / "
-        "max by (instance) (pg_settings_max_connections{$namespace})",
-        kind="share",
-        high=0.9,
-        meaning="at the maximum, new connections are refused",
-    ),
-    Signal(
-        name="connections of the maximum of MySQL",
-        query="max by (instance) (mysql_global_status_threads_connected{$namespace}) / "
-        "max by (instance) (mysql_global_variables_max_connections{$namespace})",
-        kind="share",
-        high=0.9,
-        meaning="at the maximum, new connections are refused",
-    ),
-    Signal(
-        name="connections of the maximum of Redis",
-        query="max by (instance) (redis_connected_clients{$namespace}) / "
-        "max by (instance) (redis_config_maxclients{$namespace})",
-        kind="share",
-        high=0.9,
-        meaning="at the maximum, new connections are refused",
-    ),
-    Signal(
-        name="restarts in 10 minutes",
-        high=0.5,
-        query=f"sum {_BY} (increase(kube_pod_container_status_restarts_total{{$pods}}[10m]))",
-        kind="count",
-        meaning="the container was restarted",
-    ),
-    Signal(
-        name="dropped packets per second",
-        high=1.0,
-        query="sum by (pod) (rate(container_network_receive_packets_dropped_total{$pods}[5m]))",
-        kind="count",
-        meaning="the network of the pod drops packets",
-    ),
-)
 _REQUESTS: Final = expression(r"^(?:[a-zA-Z_:][\w:]*_)?requests?_(?:total|(?:duration_)?seconds_count)$")
 _DURATIONS: Final = expression(r"^(?:.*_)?requests?_(?:duration_)?seconds_count$")
-STATUS_LABELS: Final = ("code", "status", "status_code", "http_status", "http_response_status_code", "grpc_code")
+STATUS_LABELS: Final = (
+    "code",
+    "status",
+    "status_code",
+    "http_status",
+    "http_response_status_code",
+    "response_code",
+    "grpc_code",
+)
+ISTIO: Final = "istio_requests_total"
+_FAILURES: Final = "failed requests"
+_RATE: Final = "requests per second"
+_MEAN: Final = "mean seconds of a request"
+OF_REQUESTS: Final = frozenset({_FAILURES, _RATE, _MEAN})
+"""The signals that several counters can have. Those of the ingress controller have another name."""
+_SLOW_SECONDS: Final = 0.05
+"""A request that takes less is not called slow, even if it took much less before."""
 _FAILED: Final = "5..|INTERNAL|UNAVAILABLE|Internal|Unavailable|internal|unavailable|DEADLINE_EXCEEDED"
 
 
-def signals_of(names: Collection[str]) -> tuple[Signal, ...]:
-    """Return the signals whose metrics are among `names`, without those of requests."""
-    return tuple(signal for signal in SIGNALS if signal.metrics <= set(names))
-
-
 def request_metrics(names: Collection[str]) -> tuple[str, ...]:
-    """Return the counters of requests among `names`, those that users see before those of clients and internals."""
-    found = [name for name in names if _REQUESTS.match(name)]
-    return tuple(sorted(found, key=lambda name: ("client" in name, "http" not in name, len(name), name)))
+    """Return the counters of requests among `names` that the pods answer, those of users first.
+
+    Requests that the pods send, or that read their metrics, tell nothing about their own service.
+    """
+    found = [name for name in names if _REQUESTS.match(name) and "client" not in name and "promhttp" not in name]
+    return tuple(sorted(found, key=lambda name: ("http" not in name, len(name), name)))
 
 
 def request_signals(metric: str, status_label: str) -> Iterator[Signal]:
     """Yield the signals of a counter of requests. `status_label` is empty if it has no label for the status."""
-    total = f"sum by (pod) (rate({metric}{{$pods}}[5m]))"
+    # A sidecar of Istio also counts the requests that its own pod sends.
+    own = '$pods,reporter="destination"' if metric == ISTIO else "$pods"
+    total = f"sum by (pod) (rate({metric}{{{own}}}[5m]))"
     if status_label:
-        failed = f'sum by (pod) (rate({metric}{{$pods,{status_label}=~"{_FAILED}"}}[5m]))'
+        failed = f'sum by (pod) (rate({metric}{{{own},{status_label}=~"{_FAILED}"}}[5m]))'
         yield Signal(
-            name="failed requests",
+            name=_FAILURES,
             query=f"{failed} / {total}",
             kind="share",
             high=0.05,
             meaning="these requests are answered with errors of the server",
         )
-    yield Signal(name="requests per second", query=total, kind="level")
+    yield Signal(name=_RATE, query=total, kind="level")
+
     if _DURATIONS.match(metric):
         spent = f"sum by (pod) (rate({metric.removesuffix('_count')}_sum{{$pods}}[5m]))"
-        yield Signal(name="mean seconds of a request", query=f"{spent} / {total}", kind="level")
+        query = f"{spent} / sum by (pod) (rate({metric}{{$pods}}[5m]))"
+        yield Signal(name=_MEAN, query=query, kind="delay", high=_SLOW_SECONDS)
 
 
 _HASH: Final = "[bcdfghjklmnpqrstvwxz2456789]"
@@ -201,6 +167,11 @@ def _patterns(name: str) -> Iterator[str]:
         yield f"{_literal(own)}{_ENDINGS[kind]}"
     else:
         yield from (f"{_literal(own)}{ending}" for ending in _ENDINGS.values())
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Return a regular expression of PromQL for exactly these names."""
+    return "|".join(map(_literal, names))
 
 
 def _literal(name: str) -> str:

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from holmes.values.errors import ToolError
-
 if TYPE_CHECKING:
     from holmes.observability.access import SourceAccess
     from holmes.observability.metrics.series import Metric, QueryResult, Rule, Target
-
-
-class QueryRejectedError(ToolError):
-    """The source cannot run a query. The message is the source's own, with the place of an error in its syntax."""
 
 
 class MetricsSource(Protocol):

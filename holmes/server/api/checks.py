@@ -45,6 +45,7 @@ class CheckRoutes:
         job = ChatJob(
             ask=AskRequest(question=f"Is this true? {body.query}", instructions=f"{_INSTRUCTIONS}{json_rule(_SCHEMA)}"),
             model=body.model,
+            cluster=body.cluster,
             schema=_SCHEMA,
             triage_may_answer=True,
         )

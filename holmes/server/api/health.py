@@ -41,16 +41,21 @@ class ToolsetState(BaseModel):
     """The state of a toolset after its last check."""
 
     name: str
-    state: Literal["enabled", "disabled", "failed"]
+    state: Literal["enabled", "disabled", "absent", "failed"]
     reason: str | None = Field(description="Reason why the toolset is not available.")
+    cluster: str | None = Field(description="Configured cluster that the toolset reads.")
 
 
 class Readiness(BaseModel):
-    """The response of a server that accepts requests. `toolsets` is set only if the request has a valid key."""
+    """The response of a server that accepts requests.
+
+    `toolsets` and `clusters`, the names of the configured clusters, are set only if the request has a valid key.
+    """
 
     status: Literal["ready"]
     models: list[str]
     toolsets: list[ToolsetState] | None = None
+    clusters: list[str] | None = None
 
 
 def router(service: Service, draining: Draining) -> APIRouter:
@@ -78,12 +83,13 @@ def router(service: Service, draining: Draining) -> APIRouter:
             raise ApiError(503, "the database is not responding", code="database_unavailable") from None
         if problem := await writes.problem():
             raise ApiError(503, f"cannot write to the database: {problem}", code="database_unavailable")
-        if service.investigators.toolsets.nothing_works:
+        if service.investigators.clusters.nothing_works:
             raise ApiError(503, "no toolset is available; see the server log", code="no_toolset")
         keys = keys_of(request)
         ready = Readiness(status="ready", models=list(service.investigators.model_names()))
         is_known = any(map(keys.matches, keys_in(request.headers) or (None,)))
-        return ready.model_copy(update={"toolsets": _states(service)}) if is_known else ready
+        known = {"toolsets": _states(service), "clusters": list(service.settings.clusters.clusters)}
+        return ready.model_copy(update=known) if is_known else ready
 
     return routes
 
@@ -96,8 +102,10 @@ def _states(service: Service) -> list[ToolsetState]:
             name=status.name,
             state=status.state,
             reason=one_line(mask(status.reason)) if status.reason else None,
+            cluster=cluster,
         )
-        for status in service.investigators.toolsets.statuses
+        for cluster, desk in service.investigators.clusters.opened.items()
+        for status in desk.toolsets.statuses
     ]
 
 

@@ -34,7 +34,8 @@ from holmes.server.api.record_documents import (
 )
 from holmes.server.errors import ApiError, documented
 from holmes.server.limits import Draining, InvestigationSlots, cancel_investigation, client_of, spent_budget
-from holmes.server.pages.page_results import PICTURE_TYPES, lines_range
+from holmes.server.pages.page_results import lines_range
+from holmes.server.pages.step_views import PICTURE_TYPES
 from holmes.server.sse import MEDIA_TYPE, EventStreamResponse, frame
 from holmes.values.errors import ResultStoreError
 from holmes.values.messages import ResultId
@@ -52,8 +53,12 @@ class NewInvestigations:
         self._slots = InvestigationSlots(service)
 
     async def ask(self, body: InvestigationRequest, client: str) -> InvestigationId:
-        """Queue a question from `client`. Raises `ConfigError` for an unknown model, and any exception from `_add`."""
+        """Queue a question from `client`.
+
+        Raises `ConfigError` for an unknown model or cluster, and any exception from `_add`.
+        """
         self._service.investigators.require_model(body.model)
+        cluster = self._service.investigators.clusters.name_of(body.cluster)
         question = await self._masked(body.question)
         title = await self._masked(body.title or shortened(" ".join(question.split()), _TITLE_CHARACTERS, mark=""))
         if body.namespace:
@@ -65,15 +70,17 @@ class NewInvestigations:
             namespace=body.namespace,
             model=body.model,
             max_cost=body.max_cost,
+            cluster=cluster,
         )
         return await self._add(new, client)
 
     async def again(self, record: InvestigationRecord, client: str) -> InvestigationId:
         """Queue a copy of an investigation.
 
-        Raises `ConfigError` for an unknown model, and any exception from `_add`.
+        Raises `ConfigError` for an unknown model or cluster, and any exception from `_add`.
         """
         self._service.investigators.require_model(record.model)
+        cluster = self._service.investigators.clusters.name_of(record.cluster)
         new = NewInvestigation(
             question=record.question,
             title=record.title,
@@ -83,6 +90,7 @@ class NewInvestigations:
             namespace=record.namespace,
             model=record.model,
             max_cost=record.max_cost,
+            cluster=cluster,
         )
         return await self._add(new, client)
 

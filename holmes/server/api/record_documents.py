@@ -50,6 +50,7 @@ class InvestigationDocument(BaseModel):
     model: str | None
     max_cost: float | None
     without_llm: str | None
+    cluster: str | None
     attempts: int
     answer: str | None
     error: str | None
@@ -78,6 +79,7 @@ class InvestigationDocument(BaseModel):
             model=record.model,
             max_cost=record.max_cost,
             without_llm=record.without_llm,
+            cluster=record.cluster,
             attempts=record.attempts,
             answer=record.answer,
             error=record.error,
@@ -126,6 +128,9 @@ class InvestigationRequest(BaseModel):
         default=None, min_length=1, max_length=500, description="Title in lists. Default: the start of the question."
     )
     namespace: str | None = Field(default=None, pattern=r"^[a-z0-9]([a-z0-9\-]{0,61}[a-z0-9])?$")
+    cluster: Clean | None = Field(
+        default=None, min_length=1, max_length=200, description="A configured cluster. Default: `default_cluster`."
+    )
     model: str | None = Field(default=None, min_length=1, max_length=200)
     max_cost: float | None = Field(default=None, ge=0, le=1_000_000, description="Maximum cost in US dollars.")
 
@@ -149,6 +154,7 @@ class IncidentDocument(BaseModel):
     state: IncidentState
     severity: str | None
     route: str
+    cluster: str | None
     group_key: str
     labels: dict[str, str]
     opened_at: datetime
@@ -168,6 +174,7 @@ class IncidentDocument(BaseModel):
             state=incident.state,
             severity=incident.severity,
             route=incident.route,
+            cluster=incident.cluster,
             group_key=incident.group_key,
             labels=dict(incident.labels),
             opened_at=incident.opened_at,

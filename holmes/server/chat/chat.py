@@ -40,7 +40,7 @@ class ChatRoutes:
         """Ask a question. `Last-Event-ID` resumes an interrupted stream without asking again."""
         if last_event_id and body.stream:
             return self._resumed(last_event_id)
-        job = chat_job(body, await self._runs.codec())
+        job = chat_job(body, await self._runs.codec(body.cluster))
         run = await self._runs.start(job, client_of(request))
         if body.stream:
             run.wait_for_reader(begin=True)
@@ -66,8 +66,9 @@ class ChatRoutes:
 
     async def investigate(self, body: OlderRequest, request: Request) -> OlderAnswer:
         """Ask a question in the format of older clients."""
-        asked = ChatRequest(ask=_older_question(body), model=body.model)
-        run = await self._runs.start(chat_job(asked, await self._runs.codec()), client_of(request))
+        asked = ChatRequest(ask=_older_question(body), model=body.model, cluster=body.cluster)
+        job = chat_job(asked, await self._runs.codec(body.cluster))
+        run = await self._runs.start(job, client_of(request))
         last = await finished(run, request)
         analysis = str(last.data.get("analysis", ""))
         return OlderAnswer.model_validate(

@@ -95,11 +95,12 @@ class ChatJob:
 
     `approver` is set if tool calls may wait for approval. `replayed` tool calls run before the first reply. If `schema`
     is set, the answer must match it. If `triage_may_answer` is true, an answer from `builtin/triage` does not have to
-    match it.
+    match it. `cluster` is a configured cluster, or None for the default cluster.
     """
 
     ask: AskRequest
     model: str | None = None
+    cluster: str | None = None
     approver: ChatApprover | None = None
     replayed: tuple[ToolCall, ...] = ()
     schema: JsonObject | None = None
@@ -129,10 +130,15 @@ def chat_job(request: ChatRequest, codec: ConversationCodec) -> ChatJob:
     approver = ChatApprover({each.tool_call_id: each.approved for each in decisions})
     waits = approver if request.enable_tool_approval or decisions else None
     if not decisions:
-        return ChatJob(ask=ask, model=request.model, approver=waits, schema=schema)
+        return ChatJob(ask=ask, model=request.model, cluster=request.cluster, approver=waits, schema=schema)
     replayed = _decided(conversation, decisions)
     return ChatJob(
-        ask=_continued(ask, decisions), model=request.model, approver=waits, replayed=replayed, schema=schema
+        ask=_continued(ask, decisions),
+        model=request.model,
+        cluster=request.cluster,
+        approver=waits,
+        replayed=replayed,
+        schema=schema,
     )
 
 
@@ -177,6 +183,10 @@ ModelName = Annotated[
         default=None, min_length=1, max_length=200, description="A model from `/api/model`. Default: the first model."
     ),
 ]
+ClusterName = Annotated[
+    str | None,
+    Field(default=None, min_length=1, max_length=200, description="A configured cluster. Default: `default_cluster`."),
+]
 Object = dict[str, PydanticJson]
 
 
@@ -204,6 +214,7 @@ class ChatRequest(Document):
         "the server replaces system messages.",
     )
     model: ModelName
+    cluster: ClusterName
     stream: bool = Field(default=False, description="Respond with server-sent events.")
     images: list[str | Object] | None = Field(
         default=None, description="Data URLs, base64, or objects with `image_url`; other URLs are rejected."
@@ -259,6 +270,7 @@ class OlderRequest(Document):
     subject: Object | None = None
     context: Object | None = None
     model: ModelName
+    cluster: ClusterName
 
 
 class OlderAnswer(BaseModel):
@@ -281,6 +293,7 @@ class CheckRequest(Document):
         default=None, description="Accepted for compatibility, but ignored."
     )
     model: ModelName
+    cluster: ClusterName
 
 
 class CheckAnswer(BaseModel):

@@ -118,7 +118,7 @@ class ChatProduction:
             return ReplayedModel(budgeted(model, self._budget), replay)
 
         parts = RunParts(wrap_model=wrapped, approver=job.approver)
-        events = await self._service.investigators.ask(request, model=job.model, parts=parts)
+        events = await self._service.investigators.ask(request, model=job.model, cluster=job.cluster, parts=parts)
         return until_approval(events, job.approver) if job.approver else events
 
     def _note(self, event: AgentEvent) -> None:
@@ -208,7 +208,9 @@ class ChatProduction:
                 "max_tokens": counted.context_window_tokens,
                 "max_output_tokens": counted.max_output_tokens,
             }
-        return {"run_id": self._run_id, "model": self.model, **sizes, **usage_metadata(self._before + self._stats)}
+        cluster = self._service.investigators.clusters.name_of(self._job.cluster)
+        own: JsonObject = {"run_id": self._run_id, "model": self.model, **({"cluster": cluster} if cluster else {})}
+        return {**own, **sizes, **usage_metadata(self._before + self._stats)}
 
 
 def failure(text: str, metadata: JsonObject | None = None, *, code: int = 1) -> WireEvent:

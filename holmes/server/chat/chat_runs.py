@@ -188,21 +188,22 @@ class ChatRuns:
         self._opening: set[asyncio.Task[None]] = set()
         self._running: set[asyncio.Task[None]] = set()
         self._keeping: set[asyncio.Task[None]] = set()
-        self._codec: ConversationCodec | None = None
+        self._key: bytes | None = None
 
-    async def codec(self) -> ConversationCodec:
-        """Return the codec that signs conversations with the configured key or, by default, a key in the database.
+    async def codec(self, cluster: str | None) -> ConversationCodec:
+        """Return the codec that signs conversations about a cluster, by default the default cluster.
 
-        Raises `DatabaseUnavailable`.
+        The key is the configured one or, by default, one in the database. Raises `ConfigError` for an unknown cluster,
+        and `DatabaseUnavailable`.
         """
-        if self._codec is None:
+        name = self._service.investigators.clusters.name_of(cluster)
+        if self._key is None:
             own = self._service.settings.server.approval_signing_key
             if own is not None:
-                key = hashlib.sha256(_SIGNING + own.get_secret_value().encode()).digest()
+                self._key = hashlib.sha256(_SIGNING + own.get_secret_value().encode()).digest()
             else:
-                key = await shared_key(self._service.database, "conversations")
-            self._codec = ConversationCodec(key)
-        return self._codec
+                self._key = await shared_key(self._service.database, "conversations")
+        return ConversationCodec(self._key, name)
 
     async def start(self, job: ChatJob, client: str) -> ChatRun:
         """Start a chat for a client.
@@ -215,7 +216,7 @@ class ChatRuns:
         release = self._slots.take(client)
         identity = uuid.uuid4().hex
         run = ChatRun(
-            ChatProduction(self._service, await self.codec(), job, identity),
+            ChatProduction(self._service, await self.codec(job.cluster), job, identity),
             identity,
             resume_seconds=self._service.settings.server.resume_seconds,
         )

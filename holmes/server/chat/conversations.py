@@ -50,10 +50,15 @@ class Conversation:
 
 
 class ConversationCodec:
-    """Encodes and decodes conversations, and signs them with a key that all replicas share."""
+    """Encodes and decodes conversations, and signs them with a key that all replicas share.
 
-    def __init__(self, key: bytes) -> None:
+    Signatures are valid only for conversations about the same `cluster`, because results and approvals of one cluster
+    say nothing about another. `cluster` is the name in the configuration, or None without one.
+    """
+
+    def __init__(self, key: bytes, cluster: str | None = None) -> None:
         self._key = key
+        self._cluster = cluster
 
     def encode(self, messages: Sequence[Message], pending: Sequence[ToolCall] = ()) -> list[JsonObject]:
         """Encode a conversation. `pending` are the tool calls in the last reply that wait for approval."""
@@ -87,7 +92,8 @@ class ConversationCodec:
 
     def signature(self, purpose: str, value: JsonValue) -> str:
         """Sign `value`. The signature is valid for `purpose` only."""
-        text = json.dumps([purpose, value], sort_keys=True, separators=(",", ":"))
+        about = [] if self._cluster is None else [self._cluster]
+        text = json.dumps([purpose, value, *about], sort_keys=True, separators=(",", ":"))
         return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
 
     def signs(self, purpose: str, value: JsonValue, signature: object) -> bool:

@@ -21,7 +21,7 @@ from holmes.server.pages.page_lists import model_of
 from holmes.server.pages.page_login import own_form, problem
 from holmes.server.pages.page_rendering import PAGE_HEADERS, money, render, visible
 from holmes.server.pages.page_results import window_of
-from holmes.server.pages.step_views import Timeline, json_map, result_of, stored_ids, text_in, timeline_of
+from holmes.server.pages.step_views import Timeline, json_map, pictures_of, result_of, stored_ids, text_in, timeline_of
 
 if TYPE_CHECKING:
     from holmes.app.serving import Service
@@ -75,6 +75,7 @@ def incident_routes(routes: APIRouter, service: Service) -> None:
             now=datetime.now(UTC),
             model_of=model_of,
             default_model=service.settings.model.model,
+            cluster_name=service.settings.investigation.cluster_name,
             signed_in=_can_log_out(service),
         )
 
@@ -139,6 +140,7 @@ async def _show(service: Service, template: str, record: InvestigationRecord, af
         now=datetime.now(UTC),
         model=model_of(record, service.settings.model.model),
         incident=await service.incidents.get(record.incident_id) if record.incident_id else None,
+        cluster_name=service.settings.investigation.cluster_name,
         signed_in=_can_log_out(service),
     )
 
@@ -199,6 +201,7 @@ def _output(event: StoredEvent) -> dict[str, object]:
         "error": visible(text_in(result, "error")) if text_in(result, "data", "content") else "",
         "window": window_of(text.encode("utf-8", "replace"), None) if text else None,
         "stored": stored_ids(data),
+        "pictures": pictures_of(data, title),
     }
 
 

@@ -208,7 +208,7 @@ def _common(service: Service, strip: _Strip) -> dict[str, object]:
         "now": datetime.now(UTC),
         "summary": summary,
         "failed_toolsets": [
-            (status.name, mask(status.reason or "")) for status in service.investigators.toolsets.failed
+            (status.name, mask(status.reason or "")) for status in service.investigators.clusters.failed_toolsets
         ],
         "default_model": service.settings.model.model,
         "model_of": model_of,

@@ -16,6 +16,7 @@ from fastapi.responses import Response
 from holmes.evidence import NumberedText
 from holmes.server.pages.page_login import problem
 from holmes.server.pages.page_rendering import count, render, visible
+from holmes.server.pages.step_views import PICTURE_TYPES
 from holmes.values.errors import ResultStoreError
 from holmes.values.messages import ResultId
 from holmes.values.texts import before_placeholder
@@ -121,7 +122,6 @@ _CITED_LINE_CHARACTERS = 20_000
 _WINDOW_CHARACTERS = 400_000
 _MAX_CITED_LINES = 2_000
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

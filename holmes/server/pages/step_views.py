@@ -30,6 +30,8 @@ StepKind: TypeAlias = Literal["tool", "thought", "note", "trouble"]
 JsonMap: TypeAlias = Mapping[str, object]
 
 _TITLE_CHARACTERS = 240
+_ALT_CHARACTERS = 1_500
+PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _OUTCOMES: Final[Mapping[str, CitationOutcome]] = {"cited": "cited", "not_found": "not_found"}
 _LARGEST_NUMBER = 1e9
 _TROUBLE: Final = frozenset({"approval_required", "compaction_failed", "context_overflowed", "prompt_shortened"})
@@ -158,12 +160,33 @@ def result_of(data: JsonMap) -> JsonMap:
     return {"data": result} if isinstance(result, str) else {}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureView:
+    """A stored image with a text for people who cannot see it."""
+
+    id: str
+    alt: str
+
+
 def stored_ids(data: JsonMap) -> tuple[str, ...]:
     """Return the ids of a tool call's stored results, with text before images."""
-    stored = data.get("stored") or result_of(data).get("stored")
-    entries = [each for each in stored if isinstance(each, dict)] if isinstance(stored, list) else []
-    entries.sort(key=lambda entry: text_in(entry, "media_type").startswith("image/"))
+    entries = sorted(_stored(data), key=lambda entry: text_in(entry, "media_type").startswith("image/"))
     return tuple(found for entry in entries if (found := text_in(entry, "id")))
+
+
+def pictures_of(data: JsonMap, title: str) -> tuple[PictureView, ...]:
+    """Return the images of a tool call's result. The alternative text describes the chart or repeats `title`."""
+    alt = text_in(result_of(data), "chart") or f"Image: {title}"
+    return tuple(
+        PictureView(id=text_in(entry, "id"), alt=one_line(alt, _ALT_CHARACTERS))
+        for entry in _stored(data)
+        if text_in(entry, "media_type") in PICTURE_TYPES and text_in(entry, "id")
+    )
+
+
+def _stored(data: JsonMap) -> list[JsonMap]:
+    stored = data.get("stored") or result_of(data).get("stored")
+    return [each for each in stored if isinstance(each, dict)] if isinstance(stored, list) else []
 
 
 def _call_key(data: JsonMap, *names: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import boolean, child, children, nanoseconds, text, text_map, texts
-from holmes.snapshot.recording import LogKey, LogQuery, select
+from holmes.snapshot.recorded_logs import LogKey, LogQuery, select
 from holmes.snapshot.server.responses import ApiFailure, bad_request, no_such_path
 
 if TYPE_CHECKING:

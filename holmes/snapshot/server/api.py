@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field, replace
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
@@ -18,6 +19,7 @@ from holmes.kubernetes.client import RECORDED_NAMESPACES
 from holmes.snapshot.recording import VERSION
 from holmes.snapshot.server.access_reviews import REVIEWS, Subject, review
 from holmes.snapshot.server.answers import aggregated_answer, deprecation, log_answer, plain_answer
+from holmes.snapshot.server.metrics_api import METRICS_PATH, metrics_answer
 from holmes.snapshot.server.objects import ObjectAnswers, ObjectRequest
 from holmes.snapshot.server.responses import (
     JSON,
@@ -96,6 +98,8 @@ class Api:
     def answer(self, request: ApiRequest) -> Answer | Watch:
         """Respond to `request`. Raises `ApiFailure`. Reads files and can be slow, so call it in a thread."""
         parts = tuple(part for part in request.path.split("/") if part)
+        if parts[:1] == (METRICS_PATH,):
+            return self._metrics(request, parts[1:])
         if parts[:1] not in {("api",), ("apis",)}:
             _require_reading(request)
             return self._outside(parts)
@@ -138,6 +142,16 @@ class Api:
             raise no_such_path()
         return Answer(body=file.read_bytes())
 
+    def _metrics(self, request: ApiRequest, parts: tuple[str, ...]) -> Answer:
+        """Respond as Prometheus does. POST sends a long query and changes nothing."""
+        sources = {str(place): each for place, each in enumerate(self._recording.metrics.values())}
+        metrics = sources.get(parts[0]) if parts[1:3] == ("api", "v1") else None
+        if metrics is None or request.method not in {"GET", "HEAD", "POST"}:
+            raise no_such_path()
+        form = dict(parse_qsl(request.body.decode("utf-8", "replace"))) if request.method == "POST" else {}
+        status, body = metrics_answer(metrics, parts[3:], {**request.query, **form})
+        return Answer(body=body, status_code=status)
+
     def _discovery(self, request: ApiRequest, parts: tuple[str, ...]) -> Answer:
         if len(parts) > 1:
             return _json_answer(plain_answer(self._recording.discovery, parts))
@@ -177,6 +191,11 @@ class Api:
             query=request.query,
         )
         warning = deprecation(place.kind.group, place.kind.plural)
+        missing = () if place.name else self.objects.missing(place.kind, place.namespace)
+        if missing:
+            where = f" in namespace {missing[0].namespace}" if missing[0].namespace else ""
+            more = f" ({len(missing) - 1} more namespaces)" if len(missing) > 1 else ""
+            warning = f"{place.kind.qualified} are not complete{where}{more}: {missing[0].reason}"
         if place.name:
             return replace(_json_answer(self.objects.one(wanted)), warning=warning)
         if request.query.get("watch", "") in {"true", "1"}:
@@ -321,8 +340,13 @@ def _whole(answer: Answer, method: str) -> Response:
     body = b"" if method == "HEAD" else answer.body
     headers = {"Content-Type": answer.content_type}
     if answer.warning:
-        headers["Warning"] = f'299 - "{answer.warning}"'
+        headers["Warning"] = f'299 - "{_quotable(answer.warning)}"'
     return Response(body, status_code=answer.status_code, headers=headers)
+
+
+def _quotable(text: str) -> str:
+    """Return a text that a quoted header value can hold."""
+    return "".join(" " if each in '"\\' or not each.isprintable() or not each.isascii() else each for each in text)
 
 
 def _check_host(host: str) -> None:

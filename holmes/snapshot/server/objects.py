@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import child, children, text, text_map
+from holmes.kubernetes.list_page import NOT_RECORDED
 from holmes.snapshot.discovery import crd_of
 from holmes.snapshot.server.responses import ApiFailure, bad_request, no_such_object, not_recorded
 from holmes.snapshot.server.selectors import parse_field_selector, parse_label_selector
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.snapshot.discovery import ResourceType
     from holmes.snapshot.recording import Recording, Unread
     from holmes.snapshot.server.responses import Form
-    from holmes.values.json_types import JsonObject
+    from holmes.values.json_types import JsonObject, JsonValue
 
 _CORE_EVENTS: Final = ("", "events")
 _NEW_EVENTS: Final = ("events.k8s.io", "events")
@@ -137,15 +138,30 @@ class ObjectAnswers:
         for item in self._recorded(kind, namespace):
             if text(item, "metadata", "name") == name and text(item, "metadata", "namespace") == namespace:
                 return {"kind": kind.kind, "apiVersion": kind.group_version, **item}
+        missing = self.missing(kind, namespace)
+        if missing:
+            raise not_recorded(kind.group, kind.plural, missing[0].reason)
         raise no_such_object(kind.group, kind.plural, name)
+
+    def missing(self, kind: ResourceType, namespace: str) -> tuple[Unread, ...]:
+        """Return what is missing of a kind that was recorded partly, in one namespace or in all namespaces."""
+        group, plural = _key_of(kind)
+        resource = f"{plural}.{group}" if group else plural
+        return tuple(
+            each
+            for each in self._recording.unread
+            if each.partly and each.resource == resource and (not namespace or each.namespace in ("", namespace))
+        )
 
     def many(self, request: ObjectRequest) -> JsonObject:
         """Return one page of the selected objects, or its table. Raises `ApiFailure`."""
-        items = self.selected(request)
+        items, missing = self.selected(request), self.missing(request.kind, request.namespace)
         where = f"{request.kind.qualified}/{request.namespace}"
         limit, token = request.query.get("limit", ""), request.query.get("continue", "")
         page = page_of(items, limit, token, of=where)
-        metadata: dict[str, str | int] = {"resourceVersion": self._newest}
+        metadata: dict[str, JsonValue] = {"resourceVersion": self._newest}
+        if missing:
+            metadata[NOT_RECORDED] = [{"namespace": each.namespace, "why": each.reason} for each in missing]
         if page.token:
             metadata["continue"] = page.token
             if not request.query.get("labelSelector") and not request.query.get("fieldSelector"):
@@ -212,7 +228,7 @@ class ObjectAnswers:
 
     def _recorded(self, kind: ResourceType, namespace: str) -> Sequence[JsonObject]:
         """Return all objects of `kind`. Raises `ApiFailure` if they were not recorded, or not in `namespace`."""
-        key = _CORE_EVENTS if _is_new_event(kind) else (kind.group, kind.plural)
+        key = _key_of(kind)
         missed = next((each for each in self._recording.unread if _concerns(each, key, namespace)), None)
         if missed is not None:
             raise not_recorded(*key, f"it could not be recorded: {missed.reason}")
@@ -221,7 +237,14 @@ class ObjectAnswers:
             raise not_recorded(*key, "it is not part of this recording")
         self._check_version(kind, recorded.type)
         self._check_namespace(kind, namespace)
+        self._check_parts(kind, namespace, recorded.items)
         return recorded.items
+
+    def _check_parts(self, kind: ResourceType, namespace: str, items: Sequence[JsonObject]) -> None:
+        """Raise `ApiFailure` if nothing of a namespace was recorded, although other namespaces were."""
+        missing = next((each for each in self.missing(kind, namespace) if namespace), None)
+        if missing and not any(text(item, "metadata", "namespace") == namespace for item in items):
+            raise not_recorded(kind.group, kind.plural, missing.reason)
 
     def _check_version(self, kind: ResourceType, recorded: ResourceType) -> None:
         if kind.version == recorded.version or _is_new_event(kind) or self._definition(kind):
@@ -248,6 +271,10 @@ class ObjectAnswers:
     def _definition(self, kind: ResourceType) -> JsonObject | None:
         definitions = self._recording.items("apiextensions.k8s.io", "customresourcedefinitions")
         return next((each for each in definitions if crd_of(each) == (kind.group, kind.plural)), None)
+
+
+def _key_of(kind: ResourceType) -> tuple[str, str]:
+    return _CORE_EVENTS if _is_new_event(kind) else (kind.group, kind.plural)
 
 
 def _concerns(unread: Unread, key: tuple[str, str], namespace: str) -> bool:

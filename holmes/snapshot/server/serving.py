@@ -9,91 +9,97 @@ import asyncio
 import hashlib
 import json
 import logging
-import os
 import shutil
 import socket
-import tempfile
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holmes.snapshot.private_folder import private_folder
 from holmes.snapshot.recording import Recording
+from holmes.snapshot.server.metrics_api import METRICS_PATH
 from holmes.snapshot.sources import load_snapshot
 from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
     from datetime import datetime
+    from pathlib import Path
 
     import uvicorn
+
+    from holmes.redaction.redactor import Redactor
 
 _log = logging.getLogger(__name__)
 
 _ADDRESS = "127.0.0.1"
 _BACKLOG = 64
-_FOLDERS = "holmes-snapshot-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotServer:
-    """A running server. `url` is the address in the kubeconfig, and `namespace` is the default namespace in it."""
+    """A running server. `url` is the address in the kubeconfig, and `namespace` is the default namespace in it.
+
+    `metrics` has the address of the Prometheus API for each source of metrics in the recording.
+    """
 
     url: str
     kubeconfig: Path
     recorded_at: datetime
     namespace: str
+    metrics: Mapping[str, str] = field(default_factory=dict)
 
 
 @asynccontextmanager
-async def serve_snapshot(source: Path | Recording, *, port: int = 0) -> AsyncIterator[SnapshotServer]:
-    """Serve a recording, a cluster dump or manifests until the block ends. `port` 0 selects a free port.
+async def serve_snapshot(
+    source: Path | Recording, *, port: int = 0, redactor: Redactor | None = None
+) -> AsyncIterator[SnapshotServer]:
+    """Serve a recording, or any other source that `load_snapshot` reads, until the block ends.
 
-    Logs a warning about content that cannot be used. Does not handle signals. Raises `ConfigError` if the source cannot
-    be read or the port is in use.
+    `port` 0 selects a free port. `redactor` masks secrets in the files of other tools. Logs a warning for content that
+    cannot be used. Does not handle signals. Raises `ConfigError` if the source cannot be read or the port is in use.
     """
-    recording = source if isinstance(source, Recording) else await asyncio.to_thread(load_snapshot, source)
-    for note in recording.notes:
-        _log.warning("%s: %s", recording.source, note)
+    folder = await asyncio.to_thread(private_folder)
+    try:
+        recording = (
+            source
+            if isinstance(source, Recording)
+            else await asyncio.to_thread(load_snapshot, source, scratch=folder, redactor=redactor)
+        )
+        for note in recording.notes:
+            _log.warning("%s: %s", recording.source, note)
+        async with _served(recording, folder, port) as server:
+            yield server
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+@asynccontextmanager
+async def _served(recording: Recording, folder: Path, port: int) -> AsyncIterator[SnapshotServer]:
+    """Serve a recording. `folder` is for the kubeconfig."""
     listener = _listen(port)
     closing = asyncio.Event()
     # kubectl caches discovery by address for hours, so each recording has its own path.
     prefix = f"recording-{_fingerprint(recording)}"
     server = await asyncio.to_thread(_make_server, recording, prefix, closing)
     url = f"http://{_ADDRESS}:{listener.getsockname()[1]}/{prefix}"
-    folder = await asyncio.to_thread(_make_folder)
     task = asyncio.ensure_future(server.serve(sockets=[listener]))
     try:
         namespace = recording.namespaces[0] if len(recording.namespaces) == 1 else recording.namespace
         kubeconfig = folder / "kubeconfig"
         _write_kubeconfig(kubeconfig, url, namespace, recording.context or "recording")
-        yield SnapshotServer(url=url, kubeconfig=kubeconfig, recorded_at=recording.recorded_at, namespace=namespace)
+        yield SnapshotServer(
+            url=url,
+            kubeconfig=kubeconfig,
+            recorded_at=recording.recorded_at,
+            namespace=namespace,
+            metrics={name: f"{url}/{METRICS_PATH}/{place}" for place, name in enumerate(recording.metrics)},
+        )
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
         closing.set()
         server.should_exit = True
         await asyncio.wait({task})
         listener.close()
-
-
-def _make_folder() -> Path:
-    """Create a private folder with the id of this process in its name. Removes the folders of killed processes."""
-    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*-*"):
-        owner = left.name.removeprefix(_FOLDERS).partition("-")[0]
-        with suppress(OSError, OverflowError):
-            if owner.isdecimal() and left.lstat().st_uid == os.getuid() and not left.is_symlink() and _is_over(owner):
-                shutil.rmtree(left, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{_FOLDERS}{os.getpid()}-"))
-
-
-def _is_over(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass
-    return False
 
 
 def _make_server(recording: Recording, prefix: str, closing: asyncio.Event) -> uvicorn.Server:

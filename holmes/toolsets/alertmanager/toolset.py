@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.toolsets.instances import Instances, SourceKind, instances_of
+from holmes.observability.access import SourceAccess
+from holmes.toolsets.instances import Instances, SourceFactory, SourceKind
 from holmes.values.errors import ToolError
 from holmes.values.tool_arguments import text_argument
 from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
@@ -14,13 +14,12 @@ from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from holmes.observability.access import SourceAccess
+    from holmes.observability.access import SourceClient
     from holmes.observability.alerts.source import AlertSource
-    from holmes.toolsets.registry import ToolsetContext
     from holmes.values.json_types import JsonObject
     from holmes.values.tools import ToolInvocation, Toolset
 
-KIND: Final = SourceKind(toolset="alertmanager/alerts", single="alertmanager")
+KIND: Final[SourceKind[SourceAccess]] = SourceKind(toolset="alertmanager/alerts", single="alertmanager")
 _MATCHER: Final = re.compile(r"""\s*([A-Za-z_]\w*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|[^\s,"]+)\s*(?:,|\Z)""")
 _LABELS: Final = Parameter(
     name="labels",
@@ -127,20 +126,15 @@ def _matchers(arguments: JsonObject) -> list[str]:
     return matchers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertmanagerFactory:
-    name: str = KIND.toolset
-    description: str = "Lists alerts, silences and receivers of Alertmanager"
-    tags: tuple[str, ...] = ("core",)
-    enabled_by_default: bool = False
+class AlertmanagerFactory(SourceFactory[SourceAccess]):
+    kind = KIND
+    description = "Lists alerts, silences and receivers of Alertmanager"
+    reads_all = "alerts"
 
-    async def check(self, context: ToolsetContext) -> str:
-        """Check all sources. Raises `ConfigError`, and `ToolError` if none answers."""
+    async def version(self, client: SourceClient) -> str:
         from holmes.observability.alerts.alertmanager import AlertmanagerSource
 
-        return await Instances(instances_of(context.config, KIND)).check(
-            lambda client: AlertmanagerSource(client).version()
-        )
+        return await AlertmanagerSource(client).version()
 
-    def create(self, context: ToolsetContext) -> Toolset:
-        return AlertmanagerToolset(instances_of(context.config, KIND))
+    def toolset(self, instances: Sequence[SourceAccess]) -> Toolset:
+        return AlertmanagerToolset(instances)

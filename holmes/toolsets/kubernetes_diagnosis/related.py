@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import recent_changes
+from holmes.diagnosis.facts.edges import workload_hosts
 from holmes.diagnosis.facts.status import status_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import nearest
@@ -50,6 +51,7 @@ def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) 
         ("pods", _names(_pods(state, about))),
         ("selected by", _names(_in_front(state, about))),
         ("uses", _references_of(state, about)),
+        ("calls", _called(state, about)),
         ("used by", _names(_users(state, about))),
         ("changed in the last 24 h", _changes(state, about)),
         ("events", _events(state, about)),
@@ -141,6 +143,18 @@ def _backends(ingress: JsonObject) -> Iterator[str]:
             yield text(path, "backend", "service", "name")
 
 
+def _called(state: ClusterState, about: ClusterObject) -> Iterator[str]:
+    """Yield a line such as `Service shop/db: StatefulSet shop/db` for each Service that the settings name."""
+    if about.kind not in WORKLOADS:
+        return
+    for service in dict.fromkeys(use.service for use, _ in workload_hosts(state, about)):
+        found = state.find(service)
+        pods = state.selected("Pod", service.namespace, text_map(found.body, "spec", "selector")) if found else ()
+        behind = dict.fromkeys(str(state.workload_of(pod).ref) for pod in pods)
+        without = "no pods" if found else _standing(state, service.kind, service.namespace, service.name)
+        yield f"{service}: {', '.join(behind) or without}"
+
+
 def _users(state: ClusterState, about: ClusterObject) -> list[ClusterObject]:
     """Find the workloads with pod templates that refer to a ConfigMap, Secret, claim or service account."""
     if about.kind not in {"ConfigMap", "Secret", "PersistentVolumeClaim", "ServiceAccount"}:
@@ -176,13 +190,15 @@ def _references_of(state: ClusterState, about: ClusterObject) -> tuple[str, ...]
     if about.kind not in (*WORKLOADS, "Pod"):
         return ()
     named = dict.fromkeys(_named(template_of(about).spec))
-    return tuple(f"{kind} {about.namespace}/{name}: {_standing(state, kind, about, name)}" for kind, name in named)
+    return tuple(
+        f"{kind} {about.namespace}/{name}: {_standing(state, kind, about.namespace, name)}" for kind, name in named
+    )
 
 
-def _standing(state: ClusterState, kind: str, about: ClusterObject, name: str) -> str:
-    if state.get(kind, about.namespace, name) is not None:
+def _standing(state: ClusterState, kind: str, namespace: str, name: str) -> str:
+    if state.get(kind, namespace, name) is not None:
         return "present"
-    return "missing" if state.is_missing(kind, about.namespace, name) else "not checked"
+    return "missing" if state.is_missing(kind, namespace, name) else "not checked"
 
 
 def _named(spec: JsonObject) -> Iterator[tuple[str, str]]:

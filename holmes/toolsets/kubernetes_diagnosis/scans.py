@@ -22,7 +22,7 @@ from holmes.kubernetes.state_reader import Rights
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holmes.diagnosis.scan import ScanResult
+    from holmes.diagnosis.scan import ReadStoredOf, ScanResult
     from holmes.kubernetes.cluster_state import LogKey
     from holmes.values.environment import Environment
 
@@ -32,8 +32,11 @@ _RIGHTS_SECONDS: Final = 600.0
 
 
 class Scans:
-    def __init__(self, environment: Environment, mask: Callable[[str], str]) -> None:
+    def __init__(
+        self, environment: Environment, mask: Callable[[str], str], stored: ReadStoredOf | None = None
+    ) -> None:
         self._environment = environment
+        self._stored = stored
         self._mask = mask
         self._login: ClusterLogin | None = None
         self._scanning = asyncio.Lock()
@@ -57,7 +60,7 @@ class Scans:
             known = self._rights.forbidden if time.monotonic() - self._rights_at < _RIGHTS_SECONDS else {}
             rights = Rights(namespaces=tuple(dict.fromkeys((*self._rights.namespaces, *named))), forbidden=known)
             async with ClusterClient(login) as client:
-                result = await scan(client, ScanRequest(rights=rights))
+                result = await scan(client, ScanRequest(rights=rights, stored=self._stored))
             self._remember(result, rights, renewed=not known)
         return result
 
@@ -75,7 +78,7 @@ class Scans:
     async def with_logs(self, result: ScanResult, wanted: Callable[[ScanResult], Sequence[LogKey]]) -> ScanResult:
         """Read the logs that an answer needs. The next answer from the same scan does not read them again."""
         async with ClusterClient(await self._current_login()) as client:
-            found = await with_more_logs(client, result, wanted)
+            found = await with_more_logs(client, result, wanted, self._stored)
         if self._last is result:
             self._last = found
         return found

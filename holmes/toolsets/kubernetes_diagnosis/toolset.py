@@ -19,10 +19,11 @@ from holmes.redaction.views import strip_escape_sequences
 from holmes.tokens import EstimatingCounter
 from holmes.toolsets.kubernetes_diagnosis.related import related_text
 from holmes.toolsets.kubernetes_diagnosis.scans import Scans
+from holmes.toolsets.old_sources import LOGS as LOG_SOURCES
 from holmes.triage.looks import LookRequest, take_first_look, wanted_logs, wants_usage
 from holmes.values.errors import ConfigError, ToolError
 from holmes.values.findings_json import report_to_json
-from holmes.values.first_look import FIRST_LOOK_TOOL, fitting_look
+from holmes.values.first_look import FIRST_LOOK_TOOL, RELATED_TOOL, fitting_look
 from holmes.values.texts import shortened
 from holmes.values.tool_arguments import text_argument
 from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
@@ -30,6 +31,7 @@ from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holmes.diagnosis.scan import ReadStoredOf
     from holmes.redaction.redactor import Redactor
     from holmes.toolsets.registry import ToolsetContext
     from holmes.values.environment import Environment
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from holmes.values.tools import ToolInvocation, Toolset
 
 DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
-RELATED_TOOL: Final = "kubernetes_related"
 _DEFAULT_MAX_TOKENS: Final = 4_000
 _LEAST_TOKENS, _MOST_TOKENS = 500, 100_000
 _SHORT_CHARACTERS: Final = 200
@@ -106,10 +107,12 @@ FIRST_LOOK: Final = Tool(
 
 
 class KubernetesDiagnosisToolset:
-    def __init__(self, environment: Environment, redactor: Redactor | None = None) -> None:
+    def __init__(
+        self, environment: Environment, redactor: Redactor | None = None, stored: ReadStoredOf | None = None
+    ) -> None:
         self._environment = environment
         self._mask = strip_escape_sequences if redactor is None else redactor.redact
-        self._scans = Scans(environment, self._mask)
+        self._scans = Scans(environment, self._mask, stored)
 
     @property
     def name(self) -> str:
@@ -208,7 +211,16 @@ class KubernetesDiagnosisFactory:
         return ""
 
     def create(self, context: ToolsetContext) -> Toolset:
-        return KubernetesDiagnosisToolset(context.environment, context.redactor)
+        return KubernetesDiagnosisToolset(context.environment, context.redactor, _stored(context))
+
+
+def _stored(context: ToolsetContext) -> ReadStoredOf | None:
+    if LOG_SOURCES not in context.others:
+        return None
+    from holmes.toolsets.kubernetes_diagnosis.stored import StoredContainerLogs
+    from holmes.toolsets.logs.config import configured_sources
+
+    return StoredContainerLogs(configured_sources(context))
 
 
 def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:

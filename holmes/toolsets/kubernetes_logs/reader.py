@@ -20,6 +20,7 @@ from holmes.values.steps import concurrently
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from datetime import datetime
 
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.workloads import ContainerView, PodView
@@ -55,7 +56,8 @@ class Section:
 
     `unread` explains why the log is missing, and each of the `notes` describes a missing part. `exact` is false if the
     log has more lines than were read. The counts are then lower bounds. `failure` is the error that caused `unread`, if
-    any.
+    any. `begins` is the time of the first line that was read. `source` is the source of logs that had the lines. It is
+    empty if a node had them.
     """
 
     pod: PodView
@@ -69,6 +71,8 @@ class Section:
     notes: tuple[str, ...] = ()
     unread: str = ""
     failure: HolmesError | None = None
+    begins: datetime | None = None
+    source: str = ""
 
 
 class LogReader:
@@ -130,6 +134,7 @@ class LogReader:
             total_lines=window.total_lines,
             exact=end in {"complete", "past_end"} and (newest is None or window.stored_lines < newest),
             notes=self._notes(end),
+            begins=window.begins,
         )
 
     @staticmethod

@@ -8,34 +8,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.diagnosis.facts.log_groups import story_of
-from holmes.diagnosis.facts.log_numbers import risen_numbers
-from holmes.diagnosis.facts.logs import quoted
-from holmes.values.expressions import expression
+from holmes.toolsets.kubernetes_logs.troubles import readable, troubles
 from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from holmes.diagnosis.facts.line_groups import LogGroup
-    from holmes.diagnosis.facts.log_groups import LogStory
     from holmes.kubernetes.workloads import ContainerState, ContainerView, FoundPods, PodView
     from holmes.toolsets.kubernetes_logs.reader import Section
     from holmes.toolsets.kubernetes_logs.request import LogRequest
 
-_MOST_TROUBLES = 5
-_TIMESTAMP = expression(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\d*(?=Z|[+-]\d\d:\d\d)")
-_CONTROL = expression(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReport:
-    """The logs of one tool call. `left_out` are the pods that were not read because of `max_pods`."""
+    """The logs of one tool call. `left_out` are the pods that were not read because of `max_pods`.
+
+    `notes` tell what sources of logs added, or why they could not be read.
+    """
 
     request: LogRequest
     found: FoundPods
     left_out: tuple[PodView, ...]
     sections: tuple[Section, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def shown_lines(self) -> int:
@@ -44,12 +37,12 @@ class LogReport:
 
 def report_text(report: LogReport) -> str:
     read = [section for section in report.sections if not section.unread]
-    parts = [_summary(report, read), *_unread(report)]
+    parts = [_summary(report, read), *report.notes, *_unread(report)]
     if report.left_out:
         names = ", ".join(pod.name for pod in report.left_out[:20])
         more = f" and {len(report.left_out) - 20} more" if len(report.left_out) > 20 else ""
         parts.append(f"Omitted pods (max_pods is {report.request.max_pods}): {names}{more}")
-    parts += _troubles(read)
+    parts += troubles((_title(section), [*map(readable, section.recent)]) for section in read)
     parts += [_section(section, report.request) for section in read]
     return "\n".join(parts)
 
@@ -74,28 +67,6 @@ def _summary(report: LogReport, read: list[Section]) -> str:
     pods_text = f"{pods} of {len(found.pods)}{'' if found.complete else ' or more'} pods"
     logs_text = f"{len(read)} container log{'' if len(read) == 1 else 's'}"
     return f"{what}: {pods_text}, {logs_text}, {counts}{_searched(request)}{hint}"
-
-
-def _troubles(read: list[Section]) -> Iterator[str]:
-    """Yield the groups of lines that report trouble, the strongest first, as the built-in rules see them."""
-    found = [(section, story, group) for section in read for story, group in _groups(section)]
-    found.sort(key=lambda each: each[2].rank)
-    if found:
-        yield "Trouble in the last lines of these logs, found by the built-in rules:"
-    for section, story, group in found[:_MOST_TROUBLES]:
-        detail = f"{group.detail}: " if group.detail else f"{group.kind}: " if group.kind else ""
-        begins = "not before" if group.sudden else "from the beginning"
-        before = story.line_before(group) if group.sudden else ""
-        after = f"; just before the first: {quoted(before)}" if before else ""
-        yield f"- {_title(section)}, {group.span}, {begins}: {detail}{quoted(group.record)}{after}"
-
-
-def _groups(section: Section) -> Iterator[tuple[LogStory, LogGroup]]:
-    story = story_of("\n".join(map(readable, section.recent)))
-    ended = story.time_of(story.last_number)
-    for group in (*story.groups, *risen_numbers(story)):
-        if group.is_evidence(ended):
-            yield story, group
 
 
 def _is_filtered(request: LogRequest) -> bool:
@@ -131,11 +102,15 @@ def _unread(report: LogReport) -> list[str]:
 def _title(section: Section) -> str:
     role = "container" if section.container.role == "container" else f"{section.container.role} container"
     previous = " (previous instance)" if section.previous else ""
-    return f"pod {section.pod.name}, {role} {section.container.name}{previous}"
+    source = f", from log source {section.source}" if section.source else ""
+    return f"pod {section.pod.name}, {role} {section.container.name}{previous}{source}"
 
 
 def _section(section: Section, request: LogRequest) -> str:
-    state = _previous_state(section.container) if section.previous else _state(section.container)
+    if not section.pod.phase and section.source:
+        state = "the pod no longer exists"
+    else:
+        state = _previous_state(section.container) if section.previous else _state(section.container)
     count = f"{'' if section.exact else 'at least '}{section.matching_lines:,}"
     filtered = f" matching lines ({section.total_lines:,} lines read)" if _is_filtered(request) else " lines"
     notes = "".join(f"; {note}" for note in section.notes)
@@ -173,12 +148,3 @@ def _plain_state(state: ContainerState) -> str:
             return f"waiting ({state.reason or 'unknown reason'})"
         case "unknown":
             return "state unknown"
-
-
-def readable(line: bytes) -> str:
-    """Decode a line.
-
-    Invalid bytes are replaced, terminal codes are removed, and timestamps are shortened to milliseconds.
-    """
-    text = _CONTROL.sub("", line.decode("utf-8", "replace"))
-    return _TIMESTAMP.sub(r"\1", text, count=1) if text[10:11] == "T" else text

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.credentials import ClusterLogin
+from holmes.kubernetes.errors import NotFound
 from holmes.kubernetes.workloads import FoundPods, find_pods
 from holmes.toolsets.kubernetes_logs.reader import LogReader, ReadLimits, refusal_of_all
 from holmes.toolsets.kubernetes_logs.report import LogReport, report_text
@@ -26,12 +27,17 @@ from holmes.toolsets.kubernetes_logs.request import (
     kubectl_command,
     log_request,
 )
+from holmes.toolsets.old_sources import LOGS
 from holmes.values.errors import ConfigError, ToolError
 from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holmes.kubernetes.workloads import ContainerView, PodView
+    from holmes.observability.logs.source import LogAccess
     from holmes.toolsets.kubernetes_logs.request import LogRequest
+    from holmes.toolsets.kubernetes_logs.stored import StoredLogs
     from holmes.toolsets.registry import ToolsetContext
     from holmes.values.environment import Environment
     from holmes.values.json_types import JsonObject, JsonValue
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
 
 MAX_TIMEOUT_SECONDS = 3_600
 _MOST_TAIL_LINES = 200_000
+_OF_DELETED = " It also reads the logs of pods that no longer exist."
 _CONFIG_KEYS = ("timeout_seconds", "default_tail_lines", "max_tail_lines")
 
 
@@ -73,9 +80,12 @@ KUBERNETES_LOGS = Tool(
 
 
 class KubernetesLogsToolset:
-    def __init__(self, environment: Environment, limits: ReadLimits | None = None) -> None:
+    def __init__(
+        self, environment: Environment, limits: ReadLimits | None = None, sources: Sequence[LogAccess] = ()
+    ) -> None:
         self._environment = environment
         self._limits = limits or ReadLimits()
+        self._sources = sources
         self._login: ClusterLogin | None = None
 
     @property
@@ -87,7 +97,7 @@ class KubernetesLogsToolset:
         return (
             "For logs use kubernetes_logs, not kubectl. Without filters, it shows the newest lines. If a result "
             'contains "showing n of m lines", search the rest with include. An empty result lists the filters of the '
-            "search."
+            f"search.{_OF_DELETED if self._sources else ''}"
         )
 
     @property
@@ -118,17 +128,32 @@ class KubernetesLogsToolset:
         async with ClusterClient(self._login) as client:
             now = await _now(client, invocation.arguments)
             request = log_request(invocation.arguments, now=now, tail=self._limits.tail)
-            reader = LogReader(client, request, self._limits)
-            found = await self._find(client, request)
+            stored = self._stored(client, request, now)
+            try:
+                found = await self._find(client, request)
+            except NotFound as error:
+                if stored is None:
+                    raise
+                return await _gone(request, stored, request.namespace or client.namespace, error)
             chosen, left_out = _choice(found, request.max_pods)
-            sections = await reader.read(_targets(found, chosen, request))
+            sections = await LogReader(client, request, self._limits).read(_targets(found, chosen, request))
             command = kubectl_command(request, found, context=client.context)
-        failure = refusal_of_all(sections)
+            report = LogReport(request=request, found=found, left_out=left_out, sections=sections)
+            if stored is not None and stored.is_needed(sections):
+                completed = await stored.completed(found, sections)
+                report = replace(report, found=completed.found, sections=completed.sections, notes=completed.notes)
+        failure = refusal_of_all(report.sections)
         if failure is not None:
-            return ToolResult(status="error", error=str(failure), invocation=command)
-        report = LogReport(request=request, found=found, left_out=left_out, sections=sections)
-        text = await asyncio.to_thread(report_text, report)
-        return ToolResult(status="success" if report.shown_lines else "no_data", data=text, invocation=command)
+            told = "; ".join((str(failure), *report.notes))
+            return ToolResult(status="error", error=told, invocation=command)
+        return await _result(report, command)
+
+    def _stored(self, client: ClusterClient, request: LogRequest, now: datetime) -> StoredLogs | None:
+        if not self._sources:
+            return None
+        from holmes.toolsets.kubernetes_logs.stored import StoredLogs
+
+        return StoredLogs(self._sources, client, request, self._limits, now)
 
     async def _find(self, client: ClusterClient, request: LogRequest) -> FoundPods:
         namespace, limit = request.namespace or client.namespace, self._limits.timeout_seconds
@@ -140,6 +165,20 @@ class KubernetesLogsToolset:
                 f"finding the pods of {request.name!r} in namespace {namespace!r} took longer than {limit:g} s; "
                 "the API server is slow: try again, or read one pod by its name"
             ) from error
+
+
+async def _gone(request: LogRequest, stored: StoredLogs, namespace: str, error: NotFound) -> ToolResult:
+    """Return the logs of pods that no longer exist. Raises `error` if no source has any."""
+    completed = await stored.gone(namespace, error)
+    report = LogReport(
+        request=request, found=completed.found, left_out=(), sections=completed.sections, notes=completed.notes
+    )
+    return await _result(report, f"logs of {completed.found.name} in namespace {namespace} from log sources")
+
+
+async def _result(report: LogReport, command: str) -> ToolResult:
+    text = await asyncio.to_thread(report_text, report)
+    return ToolResult(status="success" if report.shown_lines else "no_data", data=text, invocation=command)
 
 
 async def _now(client: ClusterClient, arguments: JsonObject) -> datetime:
@@ -192,7 +231,15 @@ class KubernetesLogsFactory:
         return ""
 
     def create(self, context: ToolsetContext) -> Toolset:
-        return KubernetesLogsToolset(context.environment, _limits(context))
+        return KubernetesLogsToolset(context.environment, _limits(context), _sources(context))
+
+
+def _sources(context: ToolsetContext) -> Sequence[LogAccess]:
+    if LOGS not in context.others:
+        return ()
+    from holmes.toolsets.logs.config import configured_sources
+
+    return configured_sources(context)
 
 
 def _limits(context: ToolsetContext) -> ReadLimits:

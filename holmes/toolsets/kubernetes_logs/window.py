@@ -30,7 +30,8 @@ class LineWindow:
     """Keeps the last `tail_lines` matching lines, at most `kept_limit_bytes` in total.
 
     `stored_lines` is at least the number of lines that the node counts for `tailLines`. The node counts a long line as
-    several lines. `past_end` becomes true after a line that is later than the end of the time range.
+    several lines. `past_end` becomes true after a line that is later than the end of the time range. `begins` is the
+    time of the first line, if it has one.
     """
 
     def __init__(self, *, tail_lines: int, kept_limit_bytes: int, line_filter: LineFilter) -> None:
@@ -38,6 +39,7 @@ class LineWindow:
         self.matching_lines = 0
         self.stored_lines = 0
         self.past_end = False
+        self.begins: datetime | None = None
         self._tail_lines = tail_lines
         self._kept_limit_bytes = kept_limit_bytes
         self._filter = line_filter
@@ -74,6 +76,8 @@ class LineWindow:
             self._take([block])
 
     def _take(self, lines: list[bytes]) -> None:
+        if not self.total_lines:
+            self.begins = _timestamp_of(lines[0].partition(b" ")[0])
         self.total_lines += len(lines)
         self._recent.extend(line[:_RECENT_LINE_BYTES] for line in lines[-_RECENT_LINES:])
         long_lines = sum(len(line) // _STORED_PIECE_BYTES for line in lines if len(line) >= _STORED_PIECE_BYTES)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from holmes.toolsets.connection_keys import ConnectionKeys
+from holmes.toolsets.connection_keys import ConnectionKeys, like
 from holmes.toolsets.mcp.servers import DEFAULT_CALL_SECONDS, HttpEndpoint, HttpMode, Login, McpServer, ProcessEndpoint
 from holmes.toolsets.yaml.building import instructions_of
 from holmes.toolsets.yaml.loader import unknown_key, with_environment
 from holmes.values.errors import ConfigError
-from holmes.values.texts import fault_of_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,17 +75,10 @@ class _CommonKeys(_Keys):
 class HttpKeys(_CommonKeys, ConnectionKeys):
     """The keys of `config` for a server at a URL."""
 
+    url: Annotated[str, like("http://server.tools:8000/mcp")]
     mode: HttpMode = "sse"
     extra_headers: dict[str, str] = Field(default_factory=dict)
     oauth: LoginKeys | None = None
-
-    @field_validator("url")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        if fault := fault_of_address(value):
-            message = f"{value!r} {fault}; expected for example http://server.tools:8000/mcp"
-            raise ValueError(message)
-        return value
 
     @field_validator("extra_headers")
     @classmethod
@@ -136,6 +128,8 @@ class ServerKeys(_Keys):
     trust_annotations: bool = False
     approval_required_tools: list[str] = Field(default_factory=list)
     redaction: bool = True
+    on_demand: bool = False
+    cluster: str | None = None
     type: Literal["mcp"] = "mcp"
     docs_url: str | None = None
     icon_url: str | None = None
@@ -168,7 +162,9 @@ def server_of(written: WrittenToolset, variables: Mapping[str, str]) -> McpServe
         trusts_annotations=keys.trust_annotations,
         approval_patterns=tuple(keys.approval_required_tools),
         redaction=keys.redaction,
+        on_demand=keys.on_demand,
         tags=tuple(keys.tags),
+        cluster=keys.cluster,
     )
 
 

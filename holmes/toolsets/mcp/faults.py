@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
+from contextvars import ContextVar
 from typing import IO, TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -12,16 +15,21 @@ from holmes.values.errors import ToolError
 from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import httpx2
 
-    from holmes.toolsets.mcp.servers import HttpEndpoint, McpServer
+    from holmes.toolsets.mcp.servers import HttpEndpoint, Login, McpServer
 
 _CHARACTERS: Final = 300
 _LAST_WORDS_BYTES: Final = 4_096
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,80}")
+"""The characters of a scope in RFC 6749."""
+_MOST_SCOPES: Final = 10
 RENEWED: Final = "holmes_renewed"
-"""Extension of a request that is sent again with a new token if HTTP 401 comes back."""
+"""Extension of a request: the function that tells whether a response makes it be sent again with another token."""
+WHY_NOT_WIDER: Final = "holmes_why_not_wider"
+"""Extension of a request: why no token with the scopes that it lacks was issued."""
 
 
 class LoginRequiredError(Exception):
@@ -47,23 +55,33 @@ def fault(server: McpServer, why: str, advice: str) -> ToolError:
     return ToolError(f"MCP server {server.name!r}{place}: {excerpt(' '.join(why.split()), _CHARACTERS)}; {advice}")
 
 
+REFUSED: Final[ContextVar[list[httpx2.Response] | None]] = ContextVar("holmes_refused", default=None)
+"""The refused messages of one call. The SDK sends each message in the context of its caller."""
+
+
 class Trail:
     """Details of a failed connection that its exceptions lack.
 
-    These are standard error, the last refused request, and why no token could be obtained.
+    These are standard error, the last refused request, and why no token could be obtained. `lost` is called when the
+    connection cannot be used any more, which the SDK does not notice.
     """
 
-    def __init__(self, errors: IO[str]) -> None:
+    def __init__(self, errors: IO[str], lost: Callable[[], None]) -> None:
         self.errors = errors
+        self.lost = lost
         self.refused: httpx2.Response | None = None
-        self.refusals = 0
         self.unauthorized: Exception | None = None
 
-    def refuse(self, response: httpx2.Response) -> None:
-        if response.status_code == 401 and RENEWED in response.request.extensions:
-            return
+    def refuse(self, response: httpx2.Response) -> bool:
+        """Remember a refused message, and return true, unless the message is sent again with another token."""
+        renews = response.request.extensions.get(RENEWED)
+        if renews is not None and renews(response):
+            return False
         self.refused = response
-        self.refusals += 1
+        refused = REFUSED.get()
+        if refused is not None:
+            refused.append(response)
+        return True
 
     def last_words(self) -> str:
         """Return the last line that a local process wrote to standard error."""
@@ -116,13 +134,45 @@ def _http_fault(
             if isinstance(each, kind):
                 return why.format(each), advice
     if refused is not None:
-        return _status_fault(endpoint, refused)
+        return _status_fault(server, endpoint, refused)
     network = next((found for each in known if (found := network_fault(each))), None)
     return network or (_words(known), f"check the URL, its path, and mode (now {endpoint.mode})")
 
 
-def _status_fault(endpoint: HttpEndpoint, response: httpx2.Response) -> tuple[str, str]:
+def missing_scopes(response: httpx2.Response) -> tuple[str, ...] | None:
+    """Return the scopes that a response demands of the token, which can be empty, or None if it demands none."""
+    from mcp.client.auth.utils import extract_field_from_www_auth
+
+    if response.status_code != 403 or extract_field_from_www_auth(response, "error") != "insufficient_scope":
+        return None
+    words = (extract_field_from_www_auth(response, "scope") or "").split()
+    return tuple(word for word in words if _SCOPE.fullmatch(word))[:_MOST_SCOPES]
+
+
+def _scope_fault(server: McpServer, login: Login | None, response: httpx2.Response) -> tuple[str, str]:
+    missing = missing_scopes(response) or ()
+    named = (
+        f"lacks a scope that it requires: {' '.join(missing)}" if missing else "lacks a scope, which it does not name"
+    )
+    if login is None:
+        return f"the token in headers {named}", "use a token with this scope"
+    if login.scopes:
+        return f"the token {named}", "add it to oauth.scopes" + (f", and run `{_login(server)}`" * login.is_person)
+    if not login.is_person:
+        why = response.request.extensions.get(WHY_NOT_WIDER) or "the authorization server does not grant it"
+        return f"the token {named} ({why})", f"grant it to the client {login.client_id!r}"
+    return f"the token {named}", f"run `{_login(server, missing)}`"
+
+
+def _login(server: McpServer, scopes: tuple[str, ...] = ()) -> str:
+    # The server chose the words, and a person will paste the line.
+    return shlex.join(("holmes", "toolset", "login", server.name, *(f"--scope={each}" for each in scopes)))
+
+
+def _status_fault(server: McpServer, endpoint: HttpEndpoint, response: httpx2.Response) -> tuple[str, str]:
     status = response.status_code
+    if missing_scopes(response) is not None:
+        return _scope_fault(server, endpoint.login, response)
     if status in {401, 403}:
         return f"the credentials are rejected (HTTP {status})", "check headers or oauth"
     if response.has_redirect_location:

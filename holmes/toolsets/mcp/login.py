@@ -21,7 +21,7 @@ from holmes.toolsets.mcp.faults import AuthorizationError, fault
 from holmes.toolsets.mcp.oauth import Browser
 from holmes.toolsets.mcp.servers import HttpEndpoint
 from holmes.toolsets.mcp.session import McpSession
-from holmes.toolsets.mcp.tokens import check_folder
+from holmes.toolsets.mcp.tokens import check_folder, read_stored, token_path
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -40,13 +40,25 @@ _AGAIN: Final = "run the command again"
 
 
 async def log_in(
-    server: McpServer, environment: Environment, *, folder: Path, say: Callable[[str], None], opens_browser: bool
+    server: McpServer,
+    environment: Environment,
+    *,
+    folder: Path,
+    say: Callable[[str], None],
+    opens_browser: bool,
+    scopes: tuple[str, ...] = (),
 ) -> Listing:
     """Log in, store the tokens in `folder`, and return what the server offers.
 
-    `say` prints lines for the person. Raises `ToolError` after five minutes, or if the server refuses.
+    `say` prints lines for the person. With `scopes`, the login also gives these, and keeps those of the login before.
+    Raises `ToolError` after five minutes, or if the server refuses.
     """
-    login = _login_of(server)
+    endpoint, login = _login_of(server)
+    if scopes:
+        stored = read_stored(token_path(folder, server, endpoint))
+        before = stored.tokens.scope if stored is not None and stored.tokens is not None else None
+        login = replace(login, added_scopes=(*(before or "").split(), *scopes))
+        server = replace(server, endpoint=replace(endpoint, login=login))
     try:
         check_folder(folder)
     except AuthorizationError as error:
@@ -65,13 +77,14 @@ async def log_in(
     return listing
 
 
-def _login_of(server: McpServer) -> Login:
-    login = server.endpoint.login if isinstance(server.endpoint, HttpEndpoint) else None
-    if login is None:
+def _login_of(server: McpServer) -> tuple[HttpEndpoint, Login]:
+    endpoint = server.endpoint
+    login = endpoint.login if isinstance(endpoint, HttpEndpoint) else None
+    if not isinstance(endpoint, HttpEndpoint) or login is None:
         raise fault(server, "oauth is not configured", "configure oauth if the server requires it")
     if not login.is_person:
         raise fault(server, "it is used with client_credentials, without a login", "run `holmes toolset list`")
-    return login
+    return endpoint, login
 
 
 @dataclass(slots=True)

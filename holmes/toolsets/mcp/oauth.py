@@ -7,38 +7,29 @@ login, because a check or an investigation has no browser, and would register a 
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import warnings
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpx2
-from mcp.client.auth import OAuthClientProvider, OAuthFlowError
-from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
-from mcp.client.auth.utils import issuers_match
+from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthClientMetadata, OAuthMetadata
-from pydantic import AnyUrl
+from pydantic import AnyUrl, Field
 
-from holmes.toolsets.mcp.faults import RENEWED, AuthorizationError, LoginRequiredError
+from holmes.toolsets.mcp.faults import AuthorizationError, LoginRequiredError
+from holmes.toolsets.mcp.flows import CHECK, ClientCredentials, LoginRequired, NewLogin, StoredLogin, words_of
 from holmes.toolsets.mcp.tokens import Stored, TokenFile, TokenMemory, read_stored, token_path
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
-    from typing import TypeAlias
 
     from mcp.client.auth import AuthorizationCodeResult
     from mcp.client.auth.oauth2 import OAuthContext
 
+    from holmes.toolsets.mcp.flows import Flow
     from holmes.toolsets.mcp.servers import HttpEndpoint, Login, McpServer
-
-    Flow: TypeAlias = AsyncGenerator[httpx2.Request, httpx2.Response]
-_CHECK: Final = "check the authorization server"
-_INVALID: Final = re.compile(r"\d+ validation errors? for (\w+).*")
-_QUOTED: Final = re.compile(r"(?P<what>Token exchange failed \(\d+\)|Registration failed: \d+)(?P<body>.*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +70,7 @@ def _flow(
     if browser is not None:
         return _new_login(endpoint, login, path, browser)
     stored = read_stored(path)
-    return _stored_login(endpoint, login, path, stored) if stored is not None else _LoginRequired()
+    return _stored_login(endpoint, login, path, stored) if stored is not None else LoginRequired()
 
 
 class _Explained(httpx2.Auth):
@@ -106,168 +97,31 @@ class _Explained(httpx2.Auth):
             self._failed(error)
             raise
         except (OAuthFlowError, ValueError) as error:
-            explained = AuthorizationError(f"no token was issued ({_words(error)})", "check oauth")
+            explained = AuthorizationError(f"no token was issued ({words_of(error)})", "check oauth")
             self._failed(explained)
             raise explained from None
         except GeneratorExit:
             # No response came, because the connection failed or the call was cancelled.
             task = asyncio.current_task()
             if outgoing is not request and (task is None or not task.cancelling()):
-                self._failed(AuthorizationError(f"no response from {outgoing.url.host}", _CHECK))
+                self._failed(AuthorizationError(f"no response from {outgoing.url.host}", CHECK))
             raise
         finally:
             await flow.aclose()
-
-
-class _LoginRequired(httpx2.Auth):
-    """Asks for nothing, and explains the refusal."""
-
-    async def async_auth_flow(self, request: httpx2.Request) -> Flow:
-        response = yield request
-        if response.status_code == 401:
-            raise LoginRequiredError
-
-
-class _Renewing(OAuthClientProvider):
-    """Obtains tokens as the SDK does, but sends the requests themselves in parallel.
-
-    The SDK holds its lock until the response, so that one call would wait for another.
-    """
-
-    _other_form = False
-
-    async def _auth_flow(self, request: httpx2.Request) -> Flow:
-        used = self.context.current_tokens
-        if self.context.is_token_valid():
-            self._add_auth_header(request)
-            request.extensions[RENEWED] = True
-            response = yield request
-            if response.status_code != 401:
-                return
-        async with self._obtaining:
-            if used is not None and self.context.current_tokens is used:
-                self.context.clear_tokens()
-            while not self.context.is_token_valid():
-                flow = super()._auth_flow(request)
-                request.extensions[RENEWED] = True
-                try:
-                    outgoing = await anext(flow)
-                    while outgoing is not request or not self.context.is_token_valid():
-                        response = yield outgoing
-                        outgoing = await flow.asend(response)
-                except StopAsyncIteration:
-                    return
-                except OAuthFlowError as error:
-                    if not self._tries_other_form(error):
-                        raise
-                finally:
-                    await flow.aclose()
-        request.extensions.pop(RENEWED, None)
-        self._add_auth_header(request)
-        yield request
-
-    def _tries_other_form(self, error: OAuthFlowError) -> bool:
-        """Return whether another form of the issuer may be right.
-
-        Many servers publish an issuer without a path with a final slash that it does not have.
-        """
-        issuer = self.context.auth_server_url or ""
-        if self._other_form or "metadata issuer mismatch" not in str(error) or urlsplit(issuer).path not in {"", "/"}:
-            return False
-        self._other_form = True
-        return True
-
-    def _select_authorization_server(self, advertised: list[str]) -> str:
-        chosen = super()._select_authorization_server(advertised)
-        if not self._other_form:
-            return chosen
-        return chosen.removesuffix("/") if chosen.endswith("/") else f"{chosen}/"
-
-    @cached_property
-    def _obtaining(self) -> asyncio.Lock:
-        return asyncio.Lock()
-
-
-class _ClientCredentials(_Renewing, ClientCredentialsOAuthProvider):
-    """Tokens of the client's own credentials."""
-
-
-class _NewLogin(_Renewing):
-    """A person logs in. Nothing is sent to another authorization server than `issuer`, if it is configured."""
-
-    issuer: str | None = None
-
-    def _select_authorization_server(self, advertised: list[str]) -> str:
-        wanted = self.issuer
-        matching = [each for each in advertised if wanted is not None and issuers_match(each, wanted)]
-        if wanted is not None and not matching:
-            raise _other_issuer(advertised[0], wanted)
-        return super()._select_authorization_server(matching or advertised)
-
-    async def _perform_authorization(self) -> httpx2.Request:
-        found = self.context.oauth_metadata
-        if self.issuer is not None and (found is None or not issuers_match(str(found.issuer), self.issuer)):
-            raise _other_issuer(str(found.issuer) if found is not None else "none", self.issuer)
-        return await super()._perform_authorization()
-
-
-def _other_issuer(named: str, configured: str) -> AuthorizationError:
-    return AuthorizationError(f"it names the issuer {named}, and {configured} is configured", "correct oauth.issuer")
-
-
-class _StoredLogin(OAuthClientProvider):
-    """Uses the stored tokens of a person, and refreshes them. It never logs in, and never registers a client."""
-
-    file: TokenFile
-
-    async def _auth_flow(self, request: httpx2.Request) -> Flow:
-        if not self._initialized:
-            await self._initialize()
-        used: str | None = None
-        for is_last in (False, True):
-            if self._is_stale(used):
-                async with self.file.locked():
-                    self.file.adopt_newer()
-                    if self._is_stale(used):
-                        if not self.context.can_refresh_token():
-                            break
-                        response = yield await self._refresh_token()
-                        await self._refreshed(response)
-            self._add_auth_header(request)
-            request.extensions[RENEWED] = True
-            tokens = self.context.current_tokens
-            response = yield request
-            if response.status_code != 401:
-                return
-            used = tokens.access_token if tokens is not None else None
-            if is_last:
-                break
-        raise LoginRequiredError
-
-    def _is_stale(self, used: str | None) -> bool:
-        """Return whether the token has expired, or is the one that the server has just rejected."""
-        tokens = self.context.current_tokens
-        return not self.context.is_token_valid() or (tokens is not None and tokens.access_token == used)
-
-    async def _refreshed(self, response: httpx2.Response) -> None:
-        if response.status_code == 429 or response.status_code >= 500:
-            why = f"the token is not refreshed by {response.request.url.host} (HTTP {response.status_code})"
-            raise AuthorizationError(why, _CHECK)
-        if not await self._handle_refresh_response(response):
-            raise LoginRequiredError
 
 
 def _client_credentials(endpoint: HttpEndpoint, login: Login) -> httpx2.Auth:
     with warnings.catch_warnings():
         # HolmesGPT's configuration has no key for the issuer, which the SDK wants.
         warnings.simplefilter("ignore")
-        provider = _ClientCredentials(
+        provider = ClientCredentials(
             endpoint.url,
             TokenMemory(),
             client_id=login.client_id or "",
             client_secret=login.client_secret or "",
             issuer=login.issuer,
         )
+    provider.is_fixed = bool(login.scopes)
     _prefer(provider.context, login)
     return provider
 
@@ -275,7 +129,7 @@ def _client_credentials(endpoint: HttpEndpoint, login: Login) -> httpx2.Auth:
 def _new_login(endpoint: HttpEndpoint, login: Login, path: Path, browser: Browser) -> httpx2.Auth:
     stored = Stored(redirect_url=browser.redirect_url)
     file = TokenFile(path, login, stored, is_login=True)
-    provider = _NewLogin(
+    provider = NewLogin(
         endpoint.url, _metadata(stored), file, redirect_handler=browser.show, callback_handler=browser.returned
     )
     provider.issuer = login.issuer
@@ -286,7 +140,7 @@ def _new_login(endpoint: HttpEndpoint, login: Login, path: Path, browser: Browse
 
 def _stored_login(endpoint: HttpEndpoint, login: Login, path: Path, stored: Stored) -> httpx2.Auth:
     file = TokenFile(path, login, stored, is_login=False)
-    provider = _StoredLogin(endpoint.url, _metadata(stored), file)
+    provider = StoredLogin(endpoint.url, _metadata(stored), file)
     provider.file = file
     _prefer(provider.context, login)
     file.attach(provider.context)
@@ -302,24 +156,29 @@ def _metadata(stored: Stored) -> OAuthClientMetadata:
 
 
 class _ChosenScopes(OAuthClientMetadata):
-    """Keeps the configured scopes. The SDK would replace them with those that the server names.
+    """Requests the configured scopes, and those that are added at the login.
 
-    `offline_access` is added as the SDK does it, because it gives the token that refreshes others.
+    The SDK would replace them with those that the server names. `offline_access` is added as the SDK does it, because
+    it gives the token that refreshes others.
     """
+
+    chosen: tuple[str, ...] = Field(default=(), exclude=True)
+    added: tuple[str, ...] = Field(default=(), exclude=True)
 
     def __setattr__(self, name: str, value: object) -> None:
         if name == "scope":
-            chosen = (self.scope or "").split()
-            offline = {"offline_access"} & set(str(value or "").split()) - set(chosen)
-            value = " ".join((*chosen, *offline))
+            named = str(value or "").split()
+            offline = {"offline_access"} & set(named)
+            value = " ".join(dict.fromkeys((*(self.chosen or named), *self.added, *offline))) or None
         super().__setattr__(name, value)
 
 
 def _prefer(context: OAuthContext, login: Login) -> None:
     """Use the configured scopes, and the configured addresses where the server does not publish its own."""
-    if login.scopes:
-        known = context.client_metadata.model_dump() | {"scope": " ".join(login.scopes)}
-        context.client_metadata = _ChosenScopes.model_validate(known)
+    if login.scopes or login.added_scopes:
+        known = context.client_metadata.model_dump()
+        context.client_metadata = _ChosenScopes(**known, chosen=login.scopes, added=login.added_scopes)
+        context.client_metadata.scope = known["scope"]
     if login.token_url is None:
         return
     parts = urlsplit(login.token_url)
@@ -331,18 +190,3 @@ def _prefer(context: OAuthContext, login: Login) -> None:
             "registration_endpoint": login.registration_url,
         }
     )
-
-
-def _words(error: Exception) -> str:
-    """Return the words of the SDK. Of a quoted response, only the codes of RFC 6749 remain."""
-    text = " ".join(str(error).split())
-    quoted = _QUOTED.match(text)
-    if quoted is None:
-        # A response that is not valid is quoted too.
-        return _INVALID.sub(r"not a valid \1", text)
-    try:
-        given = json.loads(quoted["body"][quoted["body"].index("{") :])
-        told = [str(given[name]) for name in ("error", "error_description") if given.get(name)]
-    except ValueError:
-        told = []
-    return ": ".join((quoted["what"], *told))

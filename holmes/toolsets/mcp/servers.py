@@ -19,12 +19,14 @@ class Login:
     """How to obtain OAuth tokens. An address that is None is discovered from the server, or registered dynamically.
 
     With `is_person`, a person logs in once with a browser. Otherwise, the client's own credentials give the tokens.
+    `scopes` are requested instead of those that the server names, and `added_scopes` beside them.
     """
 
     is_person: bool
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     scopes: tuple[str, ...] = ()
+    added_scopes: tuple[str, ...] = ()
     issuer: str | None = None
     authorization_url: str | None = None
     token_url: str | None = None
@@ -58,7 +60,8 @@ class McpServer:
     """One configured server.
 
     Tools that match a glob in `read_only` run without approval, and with `trusts_annotations` also those that the
-    server calls read-only. Tools that match `approval_patterns` always require approval.
+    server calls read-only. Tools that match `approval_patterns` always require approval. `cluster` is the configured
+    cluster that the server reads, or None if it is used for all.
     """
 
     name: str
@@ -72,4 +75,6 @@ class McpServer:
     trusts_annotations: bool = False
     approval_patterns: tuple[str, ...] = ()
     redaction: bool = True
+    on_demand: bool = False
     tags: tuple[str, ...] = ()
+    cluster: str | None = None

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
-from holmes.toolsets.mcp.faults import Trail, fault, fault_of
+from holmes.toolsets.mcp.faults import REFUSED, Trail, fault, fault_of
 from holmes.toolsets.mcp.servers import HttpEndpoint
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class McpSession:
         from mcp.shared.exceptions import MCPError
         from pydantic import ValidationError
 
-        refusals = held.trail.refusals
+        refused: list[httpx2.Response] = []
+        token = REFUSED.set(refused)
         self._running += 1
         try:
             return await send(held.client)
@@ -165,8 +166,8 @@ class McpSession:
             await self._drop(held)
             raise self._lost(held, error) from error
         except MCPError as error:
-            if held.trail.refusals > refusals:
-                await self._after_refusal(held, error)
+            if refused:
+                await self._after_refusal(held, error, refused[-1])
             if held.task.done() or _is_closed(error):
                 await self._drop(held)
                 raise self._lost(held, error) from error
@@ -175,6 +176,7 @@ class McpSession:
             raise fault(self._server, "its response is not valid MCP", "report it to the server's author") from error
         finally:
             self._running -= 1
+            REFUSED.reset(token)
 
     def _lost(self, held: _Held, error: Exception) -> Exception:
         """Explain a connection that ended because no token could be obtained. Others may be opened again."""
@@ -182,15 +184,15 @@ class McpSession:
             return fault_of(self._server, error, held.trail)
         return _LostError(may_have_run=True)
 
-    async def _after_refusal(self, held: _Held, error: MCPError) -> NoReturn:
+    async def _after_refusal(self, held: _Held, error: MCPError, refused: httpx2.Response) -> NoReturn:
         """Explain a response other than 2xx. A server that was restarted refuses what belongs to the old session."""
-        refused = held.trail.refused
-        if refused is not None and _is_answer(refused, error):
+        if _is_answer(refused, error):
             raise fault(self._server, error.message, _CORRECT) from error
-        if refused is not None and refused.status_code in _SESSION_UNKNOWN:
+        if refused.status_code in _SESSION_UNKNOWN:
             await self._drop(held)
             # Of several requests, it is not known which one was refused.
             raise _LostError(may_have_run=self._running > 1) from error
+        held.trail.refused = refused
         raise fault_of(self._server, error, held.trail) from error
 
     async def _drop(self, held: _Held) -> None:
@@ -200,6 +202,8 @@ class McpSession:
 
     async def _opened_once(self) -> _Held:
         async with self._opening:
+            if self._held is not None and self._held.closing.is_set():
+                await self.aclose()
             if self._held is None or self._held.task.done():
                 self._held = await self._opened()
             return self._held
@@ -208,7 +212,7 @@ class McpSession:
         opened: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         closing = asyncio.Event()
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
-            trail = Trail(errors)
+            trail = Trail(errors, closing.set)
             task = asyncio.create_task(self._hold(opened, closing, trail), name=f"mcp-{self._server.name}")
             closed = asyncio.create_task(closing.wait())
             held: _Held | None = None
@@ -236,7 +240,7 @@ class McpSession:
             def end(error: Exception) -> None:
                 # SSE ignores the exception, and the caller would wait for a response.
                 trail.unauthorized = error
-                closing.set()
+                trail.lost()
 
             auth = auth_of(self._server, endpoint, self._tokens, self._browser, failed=end)
         async with open_client(self._server, self._environment, auth, trail) as client:

@@ -101,6 +101,11 @@ class TokenFile:
         finally:
             os.close(descriptor)
 
+    def has_newer(self) -> bool:
+        """Return whether another process has stored tokens since this one last read or wrote the file."""
+        stored = read_stored(self._path)
+        return stored is not None and stored.tokens != self._seen
+
     def adopt_newer(self) -> None:
         """Use the tokens that another process has stored since this one last read or wrote the file."""
         stored, context = read_stored(self._path), self._context

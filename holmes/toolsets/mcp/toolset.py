@@ -67,10 +67,6 @@ class McpToolset:
         return self._server
 
     @property
-    def session(self) -> McpSession:
-        return self._session
-
-    @property
     def instructions(self) -> str:
         return self._server.instructions
 
@@ -94,6 +90,10 @@ class McpToolset:
     def revision(self) -> str:
         """A hash of all tools, which changes when the server changes one of them."""
         return hashlib.sha256(repr(self.tools).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    async def renewed(self) -> McpToolset:
+        """Return the toolset with the tools that the server lists now. Raises `ToolError`."""
+        return McpToolset(self._server, self._session, await self._session.listing())
 
     def with_prefix(self, names: Collection[str]) -> McpToolset:
         """Return the toolset with its own name before the names of these tools."""

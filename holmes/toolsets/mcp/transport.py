@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import IO, TYPE_CHECKING, Final
 
 from holmes import __version__
+from holmes.kubernetes.current_context import current_context
 from holmes.observability.access import tls_context
 from holmes.toolsets.mcp.servers import ProcessEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from contextlib import AbstractAsyncContextManager
 
     import httpx2
     from mcp.client._transport import TransportStreams
@@ -54,18 +54,21 @@ async def open_client(
         yield client
 
 
-def _process(
+@asynccontextmanager
+async def _process(
     endpoint: ProcessEndpoint, environment: Environment, errors: IO[str]
-) -> AbstractAsyncContextManager[TransportStreams]:
+) -> AsyncIterator[TransportStreams]:
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
-    started = StdioServerParameters(
-        command=endpoint.command,
-        args=list(endpoint.arguments),
-        env={**environment.as_dict(), **endpoint.variables},
-        encoding_error_handler="replace",
-    )
-    return stdio_client(started, errlog=errors)  # type: ignore[arg-type]
+    with current_context(environment) as own:
+        started = StdioServerParameters(
+            command=endpoint.command,
+            args=list(endpoint.arguments),
+            env={**own.as_dict(), **endpoint.variables},
+            encoding_error_handler="replace",
+        )
+        async with stdio_client(started, errlog=errors) as streams:  # type: ignore[arg-type]
+            yield streams
 
 
 @asynccontextmanager
@@ -98,8 +101,9 @@ def _client(endpoint: HttpEndpoint, auth: httpx2.Auth | None, trail: Trail) -> h
         # Not that of a login, nor of the optional stream of notifications.
         is_message = sent.method == "POST" and sent.headers.get("content-type") == "application/json"
         is_stream = endpoint.mode == "sse" and str(sent.url) == endpoint.url
-        if not response.is_success and (is_message or is_stream):
-            trail.refuse(response)
+        # The SDK sends nothing over SSE after a refused message, and its caller would wait for a response.
+        if not response.is_success and (is_message or is_stream) and trail.refuse(response) and endpoint.mode == "sse":
+            trail.lost()
 
     return httpx2.AsyncClient(
         headers={"User-Agent": f"holmes/{__version__}", **endpoint.headers},

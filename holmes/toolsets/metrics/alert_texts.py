@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.observability.metrics.trends import trend_of
-from holmes.toolsets.metrics.texts import clock, labels_text, number, trend_text
+from holmes.toolsets.metrics.texts import labels_text, trend_text
+from holmes.values.charts import clock, number
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from holmes.observability.metrics.series import selector
 from holmes.observability.metrics.trends import trend_of, unlike_the_others
+from holmes.values.charts import clock, number
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -22,23 +23,8 @@ _MOST_SERIES: Final = 6
 _MOST_ROWS: Final = 30
 _LABEL_CHARACTERS: Final = 160
 _HELP_CHARACTERS: Final = 100
-
-
-def number(value: float) -> str:
-    """Write a value with four significant digits, without an exponent where a person would not use one."""
-    if not math.isfinite(value):
-        return {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, "NaN")
-    size = abs(value)
-    if size == 0 or (value == int(value) and size < 1e6):
-        return f"{value:g}"
-    if size >= 10_000:
-        return f"{value:,.0f}" if size < 1e15 else f"{value:.3e}"
-    return f"{value:.4g}"
-
-
-def clock(seconds: float) -> str:
-    """Write a time in UTC, without seconds if they are zero."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ").replace(":00Z", "Z")
+_WARNING_CHARACTERS: Final = 200
+_MOST_WARNINGS: Final = 3
 
 
 def instant_text(query: str, result: QueryResult, at: float) -> str:
@@ -51,23 +37,51 @@ def instant_text(query: str, result: QueryResult, at: float) -> str:
     return "\n".join([*lines, *_warnings(result)])
 
 
-def range_text(query: str, result: QueryResult, asked: TimeRange) -> str:
-    """Describe the series of a range in numbers: those first that differ from the others, then the highest."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeRow:
+    """A series of a range with the name that its own labels give it. `differs` compares it with the others."""
+
+    name: str
+    series: Series
+    trend: Trend
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeRows:
+    """The series that have samples, the most interesting first, and the labels that all series have."""
+
+    shared: Labels
+    ordered: tuple[RangeRow, ...]
+
+
+def range_rows(result: QueryResult, asked: TimeRange) -> RangeRows:
+    """Order the series: those first that differ from the others, then the highest."""
     shared, rows = _without_shared(result.series)
-    described = [(name, trend) for name, series in rows if (trend := trend_of(series, asked.step_seconds)) is not None]
-    unlike = set(unlike_the_others([trend.mean for _, trend in described]))
-    ordered = sorted(range(len(described)), key=lambda place: (place not in unlike, -described[place][1].maximum))
+    found = [(name, each, trend) for name, each in rows if (trend := trend_of(each, asked.step_seconds)) is not None]
+    unlike = set(unlike_the_others([trend.mean for _, _, trend in found]))
+    described = [
+        RangeRow(name=name, series=each, trend=trend, differs=place in unlike)
+        for place, (name, each, trend) in enumerate(found)
+    ]
+    ordered = sorted(described, key=lambda row: (not row.differs, -row.trend.maximum))
+    return RangeRows(shared=shared, ordered=tuple(ordered))
+
+
+def range_text(query: str, result: QueryResult, asked: TimeRange, rows: RangeRows) -> str:
+    """Describe the series of a range in numbers."""
+    shared, ordered = rows.shared, rows.ordered
     span = f"{clock(asked.start)} to {clock(asked.end)}, step {asked.step_seconds:g} s"
     lines = [f"{query} from {span}: {_shown(min(len(ordered), _MOST_SERIES), len(result.series), 'series', 'series')}"]
     lines += [f"all have {selector(shared)}"] if shared else []
-    for place in ordered[:_MOST_SERIES]:
-        name, trend = described[place]
-        differs = " (differs from the others)" if place in unlike else ""
-        lines.append(f"- {name}{differs}: {trend_text(trend, asked.start, asked.end, asked.step_seconds)}")
+    for row in ordered[:_MOST_SERIES]:
+        differs = " (differs from the others)" if row.differs else ""
+        lines.append(f"- {row.name}{differs}: {trend_text(row.trend, asked.start, asked.end, asked.step_seconds)}")
     if len(ordered) > _MOST_SERIES:
-        means = sorted(trend.mean for _, trend in described)
+        means = sorted(row.trend.mean for row in ordered)
         spread = f"{number(means[0])} to {number(means[-1])}, median {number(median(means))}"
-        lines.append(f"means of all {len(means)} series: {spread}{f'; {len(unlike)} differ' if unlike else ''}")
+        unlike = sum(row.differs for row in ordered)
+        lines.append(f"means of all {len(means)} series: {spread}{f'; {unlike} differ' if unlike else ''}")
     return "\n".join([*lines, *_warnings(result)])
 
 
@@ -88,6 +102,13 @@ def trend_text(trend: Trend, start: float, end: float, step_seconds: float) -> s
     if len(trend.gaps) > 2:
         parts.append(f"{len(trend.gaps) - 2} more gaps")
     return "; ".join(parts)
+
+
+def incomplete_text(missing: Sequence[str]) -> str:
+    """Return a line about data that the source could not read, for example that of a store of Thanos."""
+    told = "; ".join(shortened(" ".join(each.split()), _WARNING_CHARACTERS) for each in missing[:_MOST_WARNINGS])
+    more = f"; {len(missing) - _MOST_WARNINGS} more warnings" if len(missing) > _MOST_WARNINGS else ""
+    return f"incomplete: the source warns that data is missing: {told}{more}"
 
 
 def metrics_text(found: Sequence[Metric]) -> str:
@@ -174,4 +195,6 @@ def _shown(shown: int, total: int, one: str, several: str) -> str:
 
 
 def _warnings(result: QueryResult) -> list[str]:
-    return [f"warning of the source: {shortened(each, 200)}" for each in result.warnings[:3]]
+    return [
+        f"warning of the source: {shortened(each, _WARNING_CHARACTERS)}" for each in result.warnings[:_MOST_WARNINGS]
+    ]

@@ -72,8 +72,9 @@ ALERT: Final = Tool(
 SIGNALS: Final = Tool(
     name=SIGNALS_TOOL,
     description=(
-        "Read the usual signals of pods, and show those that stand out: CPU throttling; memory, volumes, connections "
-        "near their limits; restarts; failed and slow requests; and since when."
+        "Read the usual signals of pods, and show those that stand out and since when: CPU throttling; memory, "
+        "volumes, connections, heap near their limits; failed and slow requests; backlogs; the node and its noisy "
+        "neighbours; DNS."
     ),
     parameters=(
         _text("namespace", "Namespace of the pods", required=True),

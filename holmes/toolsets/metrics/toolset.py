@@ -7,13 +7,14 @@ opens its own connection.
 from __future__ import annotations
 
 import asyncio
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from holmes.observability.metrics.source import QueryRejectedError
-from holmes.toolsets.instances import Instances, SourceKind, instances_of
+from pydantic import AwareDatetime  # noqa: TC002  pydantic reads the annotation
+
+from holmes.observability.access import QueryRejectedError, SourceAccess
+from holmes.toolsets.instances import InstanceKeys, Instances, SourceFactory, SourceKind
 from holmes.toolsets.metrics.tools import (
     ALERT,
     ALERT_RULES,
@@ -25,6 +26,7 @@ from holmes.toolsets.metrics.tools import (
     TARGETS,
     TOOLS,
 )
+from holmes.toolsets.source_clusters import METRICS_TOOLSET
 from holmes.values.errors import ToolError
 from holmes.values.tool_arguments import text_argument
 from holmes.values.tools import ToolResult
@@ -32,11 +34,12 @@ from holmes.values.tools import ToolResult
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from holmes.observability.access import SourceAccess
+    from holmes.observability.access import SourceClient
     from holmes.observability.metrics.series import Metric
     from holmes.observability.metrics.source import MetricsSource
-    from holmes.toolsets.registry import ToolsetContext
+    from holmes.values.charts import Chart
     from holmes.values.json_types import JsonObject
+    from holmes.values.messages import ToolStatus
     from holmes.values.tools import Tool, ToolInvocation, Toolset
 
 MOST_SERIES: Final = 1_000
@@ -46,9 +49,27 @@ _SEARCHING: Final = frozenset({ALERT.name, SIGNALS.name})
 """The tools that search all instances: for the rule, or for the metrics of the pods."""
 
 
-KIND: Final = SourceKind(
-    toolset="prometheus/metrics",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The text of a result, and its chart if it has one."""
+
+    text: str
+    chart: Chart | None = None
+
+
+class MetricsKeys(InstanceKeys):
+    """The keys of one source. `time` is now for a source with samples of the past."""
+
+    time: AwareDatetime | None = None
+
+    def access(self, name: str) -> SourceAccess:
+        return replace(super().access(name), present_seconds=self.time.timestamp() if self.time else None)
+
+
+KIND: Final[SourceKind[SourceAccess]] = SourceKind(
+    toolset=METRICS_TOOLSET,
     single="prometheus",
+    keys=MetricsKeys,
     old_names={
         "prometheus_url": "url",
         "additional_headers": "headers",
@@ -101,20 +122,22 @@ class MetricsToolset:
         failures: list[ToolError] = []
         for access in sources:
             try:
-                text = await _run(access, invocation, is_one_of_several=len(sources) > 1)
+                answered = await _run(access, invocation, is_one_of_several=len(sources) > 1)
             except ToolError as error:
                 failures.append(error)
                 continue
             described = f"{access.name}: {self.describe(invocation)}"
-            return ToolResult(status="success" if text else "no_data", data=text, invocation=described)
+            status: ToolStatus = "success" if answered.text else "no_data"
+            return ToolResult(status=status, data=answered.text, chart=answered.chart, invocation=described)
         raise failures[0] if len(failures) == 1 else ToolError(" ".join(map(str, failures)))
 
 
-async def _run(access: SourceAccess, invocation: ToolInvocation, *, is_one_of_several: bool) -> str:
+async def _run(access: SourceAccess, invocation: ToolInvocation, *, is_one_of_several: bool) -> Answered:
     from holmes.observability.access import open_source
     from holmes.observability.metrics.prometheus import PrometheusSource
+    from holmes.toolsets.metrics.texts import incomplete_text
 
-    runs: dict[str, Callable[[MetricsSource, JsonObject], Awaitable[str]]] = {
+    runs: dict[str, Callable[[MetricsSource, JsonObject], Awaitable[str | Answered]]] = {
         FIND.name: _find,
         LABELS.name: _labels,
         INSTANT.name: _instant,
@@ -125,7 +148,18 @@ async def _run(access: SourceAccess, invocation: ToolInvocation, *, is_one_of_se
         TARGETS.name: _targets,
     }
     async with open_source(access) as client:
-        return await runs[invocation.tool.name](PrometheusSource(client), invocation.arguments)
+        source = PrometheusSource(client)
+        try:
+            answered = await runs[invocation.tool.name](source, invocation.arguments)
+        except ToolError as error:
+            if not source.missing:
+                raise
+            # The missing data can contain the series that the tool searched for.
+            raise ToolError(f"{error}; {incomplete_text(source.missing)}") from error
+    whole = Answered(text=answered) if isinstance(answered, str) else answered
+    if not source.missing:
+        return whole
+    return replace(whole, text=f"{whole.text or 'no data'}\n{incomplete_text(source.missing)}")
 
 
 async def _find(source: MetricsSource, arguments: JsonObject) -> str:
@@ -179,27 +213,36 @@ async def _instant(source: MetricsSource, arguments: JsonObject) -> str:
     from holmes.toolsets.metrics.ranges import moment
     from holmes.toolsets.metrics.texts import instant_text
 
-    query, at = text_argument(arguments, "query"), moment("time", text_argument(arguments, "time"), time.time())
+    query, at = text_argument(arguments, "query"), moment("time", text_argument(arguments, "time"), source.access.now)
     metrics = await _checked(source, query)
     await _refuse_many_series(source, query, at, 1)
     result = await source.instant(query, at)
     return instant_text(query, result, at) if result.series else await _nothing(source, query, metrics)
 
 
-async def _range(source: MetricsSource, arguments: JsonObject) -> str:
+async def _range(source: MetricsSource, arguments: JsonObject) -> str | Answered:
+    from holmes.observability.metrics.marks import read_marks, read_threshold
+    from holmes.observability.metrics.signal_reading import Window
+    from holmes.toolsets.metrics.range_charts import Context, described
     from holmes.toolsets.metrics.ranges import time_range
-    from holmes.toolsets.metrics.texts import range_text
 
     query = text_argument(arguments, "query")
     since, until, step = (text_argument(arguments, name) for name in ("since", "until", "step"))
-    asked = time_range(since=since, until=until, step=step, now=time.time())
+    asked = time_range(since=since, until=until, step=step, now=source.access.now)
     metrics = await _checked(source, query)
     samples = int((asked.end - asked.start) / asked.step_seconds) + 1
     await _refuse_many_series(source, query, asked.end, samples)
-    result = await source.range(query, start=asked.start, end=asked.end, step_seconds=asked.step_seconds)
+    result, threshold = await asyncio.gather(
+        source.range(query, start=asked.start, end=asked.end, step_seconds=asked.step_seconds),
+        read_threshold(source, query, metrics),
+    )
     if not result.series:
         return await _nothing(source, query, metrics)
-    return await asyncio.to_thread(range_text, query, result, asked)
+    window = Window(start=asked.start, end=asked.end, step_seconds=asked.step_seconds)
+    marks = await read_marks(source, query, result.series, window)
+    context = Context(threshold=threshold, marks=marks)
+    text, chart = await asyncio.to_thread(described, query, result, asked, context)
+    return Answered(text=text, chart=chart)
 
 
 async def _checked(source: MetricsSource, query: str) -> tuple[str, ...]:
@@ -264,7 +307,7 @@ async def _signals(source: MetricsSource, arguments: JsonObject) -> str:
     from holmes.toolsets.metrics.ranges import time_range
     from holmes.toolsets.metrics.signal_texts import signals_text
 
-    asked = time_range(since=text_argument(arguments, "since") or "3h", until="", step="", now=time.time())
+    asked = time_range(since=text_argument(arguments, "since") or "3h", until="", step="", now=source.access.now)
     names = tuple(filter(None, (each.strip() for each in text_argument(arguments, "pods").split(","))))
     subject = SignalSubject(namespace=text_argument(arguments, "namespace"), pods=names)
     span = Window(start=asked.start, end=asked.end, step_seconds=asked.step_seconds)
@@ -283,7 +326,7 @@ async def _alert(source: MetricsSource, arguments: JsonObject, *, only_own: bool
     from holmes.toolsets.metrics.alert_texts import alert_text
     from holmes.toolsets.metrics.ranges import moment
 
-    name, now = text_argument(arguments, "name"), time.time()
+    name, now = text_argument(arguments, "name"), source.access.now
     labels, since = labels_of(text_argument(arguments, "labels")), text_argument(arguments, "since")
     rule = rule_of(await source.rules(), name, labels)
     if rule is None:
@@ -310,20 +353,15 @@ async def _targets(source: MetricsSource, arguments: JsonObject) -> str:
     return targets_text(found) if found else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsFactory:
-    name: str = KIND.toolset
-    description: str = "Finds metrics, and queries Prometheus, VictoriaMetrics, Thanos or Mimir"
-    tags: tuple[str, ...] = ("core",)
-    enabled_by_default: bool = False
+class MetricsFactory(SourceFactory[SourceAccess]):
+    kind = KIND
+    description = "Finds metrics, and queries Prometheus, VictoriaMetrics, Thanos or Mimir"
+    reads_all = "queries of metrics"
 
-    async def check(self, context: ToolsetContext) -> str:
-        """Check all sources. Raises `ConfigError`, and `ToolError` if none answers."""
+    async def version(self, client: SourceClient) -> str:
         from holmes.observability.metrics.prometheus import PrometheusSource
 
-        return await Instances(instances_of(context.config, KIND)).check(
-            lambda client: PrometheusSource(client).version()
-        )
+        return await PrometheusSource(client).version()
 
-    def create(self, context: ToolsetContext) -> Toolset:
-        return MetricsToolset(instances_of(context.config, KIND))
+    def toolset(self, instances: Sequence[SourceAccess]) -> Toolset:
+        return MetricsToolset(instances)

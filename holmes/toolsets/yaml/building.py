@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,9 +22,12 @@ from holmes.toolsets.yaml.definition import (
     DEFAULT_TOOL_TIMEOUT_SECONDS,
     CommandPrerequisite,
     EnvironmentPrerequisite,
+    KindPrerequisite,
     LintWarning,
+    ObjectPrerequisite,
     ParameterRule,
     Prerequisite,
+    ProgramPrerequisite,
     StaticPrerequisite,
     ViewTransformer,
     YamlTool,
@@ -34,8 +37,11 @@ from holmes.toolsets.yaml.loader import unknown_key, with_environment
 from holmes.toolsets.yaml.schema import (
     CommandPrerequisiteKeys,
     EnvironmentPrerequisiteKeys,
+    KindPrerequisiteKeys,
+    ObjectPrerequisiteKeys,
     ParameterKeys,
     PrerequisiteKeys,
+    ProgramPrerequisiteKeys,
     StaticPrerequisiteKeys,
     ToolKeys,
     ToolsetKeys,
@@ -143,6 +149,16 @@ def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetD
     _refuse_repeated_names(tools, written)
     names = tuple(tool.tool.name for tool in tools)
     instructions = instructions_of(keys.llm_instructions or "", written, tool_names=names, config=keys.config or {})
+    return replace(
+        outline_of(written, keys),
+        tools=tools,
+        instructions=instructions,
+        lint_warnings=tuple(warning for _, warnings in built for warning in warnings),
+    )
+
+
+def outline_of(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetDefinition:
+    """Return the definition of a checked entry without tools and instructions, which are slow to build."""
     return YamlToolsetDefinition(
         name=written.name,
         source=written.source,
@@ -150,14 +166,12 @@ def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetD
         docs_url=keys.docs_url,
         installation_instructions=keys.installation_instructions,
         prerequisites=tuple(_prerequisite(prerequisite) for prerequisite in keys.prerequisites),
-        tools=tools,
         tags=tuple(keys.tags),
         config=keys.config or {},
-        instructions=instructions,
         approval_patterns=tuple(keys.approval_required_tools),
         redaction=keys.redaction,
         chosen_cluster=keys.chosen_cluster,
-        lint_warnings=tuple(warning for _, warnings in built for warning in warnings),
+        on_demand=keys.on_demand,
     )
 
 
@@ -191,7 +205,13 @@ def _explained(error: ErrorDetails, written: WrittenToolset) -> str:
 def _keys_at(location: KeyPath) -> type[BaseModel]:
     """Return the pydantic model that defines the valid keys at `location`."""
     if location[0] == "prerequisites" and len(location) > 2:
-        kinds: dict[str, type[BaseModel]] = {"enabled": StaticPrerequisiteKeys, "env": EnvironmentPrerequisiteKeys}
+        kinds: dict[str, type[BaseModel]] = {
+            "enabled": StaticPrerequisiteKeys,
+            "env": EnvironmentPrerequisiteKeys,
+            "program": ProgramPrerequisiteKeys,
+            "kind": KindPrerequisiteKeys,
+            "object": ObjectPrerequisiteKeys,
+        }
         return kinds.get(str(location[2]), CommandPrerequisiteKeys)
     if "parameters" in location[:-1]:
         return ParameterKeys
@@ -287,6 +307,12 @@ def _prerequisite(keys: PrerequisiteKeys) -> Prerequisite:
             return EnvironmentPrerequisite(names=tuple(keys.env))
         case CommandPrerequisiteKeys():
             return CommandPrerequisite(command=keys.command, expected_output=keys.expected_output)
+        case ProgramPrerequisiteKeys():
+            return ProgramPrerequisite(program=keys.program)
+        case KindPrerequisiteKeys():
+            return KindPrerequisite(kinds=tuple(keys.kind))
+        case ObjectPrerequisiteKeys():
+            return ObjectPrerequisite(path=keys.object)
 
 
 def _refuse_repeated_names(tools: tuple[YamlTool, ...], written: WrittenToolset) -> None:

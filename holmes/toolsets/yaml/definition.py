@@ -97,7 +97,35 @@ class CommandPrerequisite:
     expected_output: str | None = None
 
 
-Prerequisite: TypeAlias = StaticPrerequisite | EnvironmentPrerequisite | CommandPrerequisite
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramPrerequisite:
+    """Requires a program in `PATH`, without running it."""
+
+    program: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindPrerequisite:
+    """Requires the cluster to serve at least one of these kinds, for example `certificates.cert-manager.io`."""
+
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectPrerequisite:
+    """Requires the object at this API path, for software that has no kinds of its own."""
+
+    path: str
+
+
+Prerequisite: TypeAlias = (
+    StaticPrerequisite
+    | EnvironmentPrerequisite
+    | ProgramPrerequisite
+    | KindPrerequisite
+    | ObjectPrerequisite
+    | CommandPrerequisite
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +133,8 @@ class YamlToolsetDefinition:
     """An enabled toolset from a file. Overrides are already applied.
 
     `source` is `file:line`. `approval_patterns` are globs of tool names. `redaction` masks secrets in results. If
-    `chosen_cluster` is true, commands use the chosen context and namespace.
+    `chosen_cluster` is true, commands use the chosen context and namespace. Tools of a toolset `on_demand`
+    are in requests only if the question needs them; models find them with `find_tools`.
     """
 
     name: str
@@ -121,4 +150,11 @@ class YamlToolsetDefinition:
     approval_patterns: tuple[str, ...] = ()
     redaction: bool = True
     chosen_cluster: bool = False
+    on_demand: bool = False
     lint_warnings: tuple[LintWarning, ...] = ()
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the toolset is for software that many clusters or machines do not have."""
+        optional = KindPrerequisite | ObjectPrerequisite | ProgramPrerequisite
+        return any(isinstance(each, optional) for each in self.prerequisites)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OLD_NAMES = {"additional_instructions": "llm_instructions", "restricted_tools": "approval_required_tools"}
+_OPTIONAL = frozenset({"kind", "object", "program"})
 _TOP_LEVEL_KEYS = ("toolsets", "mcp_servers")
 _MCP = "mcp"
 _ENVIRONMENT = expression(r"\{\{-?\s*env\.([A-Za-z_]\w*)\s*-?\}\}")
@@ -71,6 +72,13 @@ class WrittenToolset:
     def is_server(self) -> bool:
         """Whether the entry is an MCP server."""
         return "type" in self.keys and self.keys["type"].value == _MCP
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the toolset is for software that many clusters or machines do not have."""
+        wanted = self.keys["prerequisites"].value if "prerequisites" in self.keys else None
+        found = wanted if isinstance(wanted, list) and "tools" in self.keys else ()
+        return any(isinstance(each, Mapping) and each.keys() & _OPTIONAL for each in found)
 
     def values(self) -> dict[str, object]:
         return {key: written.value for key, written in self.keys.items()}

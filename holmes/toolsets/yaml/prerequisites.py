@@ -1,10 +1,12 @@
 """Checks whether a YAML toolset can run on this machine.
 
-`enabled` and variables are checked before commands. Only the first unmet prerequisite is reported.
+`enabled`, variables and programs are checked first, then the cluster, then commands. Only the first unmet prerequisite
+is reported.
 """
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +14,7 @@ from holmes.toolsets.process import ProcessLimits, run_process
 from holmes.toolsets.yaml.definition import (
     CommandPrerequisite,
     EnvironmentPrerequisite,
+    ProgramPrerequisite,
     StaticPrerequisite,
     YamlTool,
 )
@@ -35,17 +38,18 @@ _NOT_FOUND = expression(r"(\S+): command not found")
 class Obstacle:
     """Explains why a toolset cannot run.
 
-    `disabled` means that its author disabled it, and `failed` means that a prerequisite is not met.
+    `disabled` means that its author disabled it, `absent` that the cluster or the machine does not have the software,
+    and `failed` that another prerequisite is not met.
     """
 
-    state: Literal["disabled", "failed"]
+    state: Literal["disabled", "absent", "failed"]
     reason: str
 
 
 def quick_obstacle(definition: YamlToolsetDefinition, environment: Environment) -> Obstacle | None:
     """Return the first unmet prerequisite that can be checked without a command, or None.
 
-    `enabled` is checked before variables.
+    `enabled` is checked before variables, and variables before programs.
     """
     for prerequisite in definition.prerequisites:
         if isinstance(prerequisite, StaticPrerequisite) and not prerequisite.enabled:
@@ -55,6 +59,10 @@ def quick_obstacle(definition: YamlToolsetDefinition, environment: Environment) 
             for name in prerequisite.names:
                 if not environment.get(name):
                     return Obstacle(state="failed", reason=f"the environment variable {name!r} is not set")
+    path = process_environment(environment).get("PATH")
+    for prerequisite in definition.prerequisites:
+        if isinstance(prerequisite, ProgramPrerequisite) and shutil.which(prerequisite.program, path=path) is None:
+            return Obstacle(state="absent", reason=_with_help(f"{prerequisite.program!r} is not installed", definition))
     return None
 
 

@@ -13,6 +13,8 @@ from holmes.values.tools import JsonType
 
 _VIEW: Final = "kubernetes_view"
 _TRANSFORMERS: Final = (_VIEW, "llm_summarize")
+_PREREQUISITES: Final = ("command", "env", "enabled", "program", "kind", "object")
+_RESOURCE: Final = r"^[a-z][a-z0-9-]*(\.[a-z0-9-]+)+$"
 
 
 def _as_list(value: object) -> object:
@@ -146,19 +148,40 @@ class CommandPrerequisiteKeys(_Keys):
     expected_output: str | None = None
 
 
+class ProgramPrerequisiteKeys(_Keys):
+    """Requires a program in `PATH`."""
+
+    program: str = Field(pattern=r"^[\w.+-]+$")
+
+
+class KindPrerequisiteKeys(_Keys):
+    """Requires the cluster to serve a kind, or at least one kind of a list."""
+
+    kind: Annotated[list[Annotated[str, Field(pattern=_RESOURCE)]], BeforeValidator(_as_list), Field(min_length=1)]
+
+
+class ObjectPrerequisiteKeys(_Keys):
+    """Requires the object at an API path."""
+
+    object: str = Field(pattern=r"^/apis?/[a-z0-9./-]+$")
+
+
 def _kind_of_prerequisite(value: object) -> str | None:
     keys = value if isinstance(value, dict) else ()
-    return next((kind for kind in ("command", "env", "enabled") if kind in keys), None)
+    return next((kind for kind in _PREREQUISITES if kind in keys), None)
 
 
 PrerequisiteKeys = Annotated[
     Annotated[StaticPrerequisiteKeys, Tag("enabled")]
     | Annotated[EnvironmentPrerequisiteKeys, Tag("env")]
-    | Annotated[CommandPrerequisiteKeys, Tag("command")],
+    | Annotated[CommandPrerequisiteKeys, Tag("command")]
+    | Annotated[ProgramPrerequisiteKeys, Tag("program")]
+    | Annotated[KindPrerequisiteKeys, Tag("kind")]
+    | Annotated[ObjectPrerequisiteKeys, Tag("object")],
     Discriminator(
         _kind_of_prerequisite,
         custom_error_type="prerequisite",
-        custom_error_message="a prerequisite requires exactly one of 'enabled', 'env' and 'command'",
+        custom_error_message=f"a prerequisite requires exactly one of {', '.join(map(repr, _PREREQUISITES))}",
     ),
 ]
 
@@ -179,6 +202,7 @@ class ToolsetKeys(_Keys):
     approval_required_tools: list[str] = Field(default_factory=list)
     redaction: bool = True
     chosen_cluster: bool = False
+    on_demand: bool = False
     expose_remotely: Any = None
     """A key of HolmesGPT that has no effect."""
     type: Literal["mcp", "http", "database", "mongodb"] | None = None

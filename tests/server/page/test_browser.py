@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 from sqlalchemy import update
 
+from holmes.app.serving import Service
+from holmes.charts import draw_picture
+from holmes.charts.picture import HEIGHT_PIXELS, LINE_COLOURS, THRESHOLD_COLOUR, WIDTH_PIXELS
 from holmes.investigations.records.schema import INVESTIGATIONS
 from holmes.investigations.records.values import InvestigationId
+from holmes.values.charts import thinned
 from holmes.values.events import AgentEvent, AnswerFinished
+from holmes.values.messages import StoredResult, ToolCallId
 from holmes.values.stats import RequestStats
 from tests.server.page.sample import MODEL, add_events, add_one, add_raw_event, call, counted, result
 from tests.server.page.serving import KEY, RunningServer
 from tests.server.page.visiting import DESKTOP, PALE_TEXT, PHONE, TOO_WIDE, Scheme, visit
+from tests.support.charts import MEMORY
+from tests.support.pixels import Pixels
 
 
 def addresses(server: RunningServer) -> dict[str, str]:
@@ -219,3 +227,35 @@ def _watch_a_stream(page: Page, server: RunningServer) -> None:
     with page.expect_response("**/api/investigations/*/events*") as stream:
         page.goto(addresses(server)["running"])
     assert stream.value.status == 200
+
+
+def test_the_picture_of_a_result_is_beside_it_and_has_a_description(
+    browser: Browser, page_server: RunningServer
+) -> None:
+    started = call(1, "Query metrics of the last 1h: memory", "query_metrics_range")
+    stored = page_server.run(_store_picture)
+    ended = replace(result(started, "first 2, last 8", stored), chart=thinned(MEMORY))
+    identity = page_server.write(lambda connection: add_one(connection, "a chart", "answered", answer="It grows."))
+    page_server.write(lambda connection: add_events(connection, identity, [started, ended]))
+    with visit(browser, page_server, viewport={"width": 1280, "height": 1_400}) as page:
+        page.goto(f"/investigations/{identity}")
+        _open_everything(page)
+        picture = page.get_by_role("img", name=MEMORY.title)
+        expect(picture).to_be_visible()
+        # `wait_for_function` would be refused by the page's Content-Security-Policy when it has to wait.
+        page.evaluate("Promise.all([...document.images].map((each) => each.decode()))")
+        assert picture.evaluate("(each) => [each.naturalWidth, each.naturalHeight]") == [WIDTH_PIXELS, HEIGHT_PIXELS]
+        alt = picture.get_attribute("alt") or ""
+        assert '{pod="checkout-0"}: first 200,000,000, last 800,000,000, min 200,000,000, max 800,000,000' in alt
+        assert page.evaluate(TOO_WIDE) == ""
+        seen = Pixels.of(picture.screenshot())
+    for colour in (LINE_COLOURS[0], LINE_COLOURS[1], THRESHOLD_COLOUR):
+        assert len(seen.places(colour)) > 200, colour
+    assert seen.share_of_dark(0, 20) > 0.01
+
+
+async def _store_picture(service: Service) -> StoredResult:
+    assert service.results is not None
+    return await service.results.put(
+        draw_picture(MEMORY), tool_name="query_metrics_range", call_id=ToolCallId("1"), media_type="image/png"
+    )

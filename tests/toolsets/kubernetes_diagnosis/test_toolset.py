@@ -10,7 +10,6 @@ from holmes.assets import demo_recording
 from holmes.snapshot.server.serving import SnapshotServer, serve_snapshot
 from holmes.toolsets.kubernetes_diagnosis.toolset import (
     DIAGNOSE_TOOL,
-    RELATED_TOOL,
     KubernetesDiagnosisFactory,
     KubernetesDiagnosisToolset,
 )
@@ -19,6 +18,7 @@ from holmes.values.environment import Environment
 from holmes.values.errors import ConfigError, HolmesError, ToolError
 from holmes.values.findings import DiagnosisReport
 from holmes.values.findings_json import report_from_json
+from holmes.values.first_look import RELATED_TOOL
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation, ToolResult
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -9,11 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
+from holmes.toolsets.mcp.login import log_in
 from tests.support.command_line import Finished, Home
 from tests.toolsets.mcp.oauth_running import Protected, browse, follow
+from tests.toolsets.mcp.running import ENVIRONMENT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from holmes.toolsets.mcp.servers import McpServer
 
 ALONE: Final = """
 toolsets:
@@ -111,6 +116,22 @@ class Shown:
     def end(self) -> Finished:
         stdout, stderr = self.process.communicate(timeout=END_SECONDS)
         return Finished(exit_code=self.process.returncode, stdout=stdout, stderr=self.before + stderr)
+
+
+async def log_in_at(server: McpServer, folder: Path, *scopes: str) -> str:
+    """Log in within this process, and return the address of the login page."""
+
+    def say(text: str) -> None:
+        if found := re.search(r"^  (http\S+)$", text, re.MULTILINE):
+            shown.append(found[1])
+            visits.append(asyncio.create_task(asyncio.to_thread(lambda: follow(browse(found[1])))))
+
+    shown: list[str] = []
+    visits: list[asyncio.Task[str]] = []
+    listing = await log_in(server, ENVIRONMENT, folder=folder, say=say, opens_browser=False, scopes=scopes)
+    assert len(listing.tools) == 3
+    await asyncio.gather(*visits)
+    return shown[0]
 
 
 def assert_no_secrets(person: Person, done: Finished, *more: str) -> None:

@@ -111,12 +111,12 @@ def running_provider(token_seconds: float = TOKEN_SECONDS) -> Iterator[Provider]
 
 
 @contextmanager
-def running_protected(mode: Mode, provider: Provider) -> Iterator[Protected]:
+def running_protected(mode: Mode, provider: Provider, *more: Literal["narrow"]) -> Iterator[Protected]:
     port, service = free_port(), Service("mcp", end_signal=signal.SIGKILL)
     environment = ("env", "--ignore-environment", f"PATH={os.environ['PATH']}", f"PYTHONPATH={ROOT}")
     module = (sys.executable, "-m", "tests.toolsets.mcp.protected_server")
     try:
-        service.start([*environment, *module, mode, str(port), provider.issuer], lambda: _accepts(port))
+        service.start([*environment, *module, mode, str(port), provider.issuer, *more], lambda: _accepts(port))
         path = "/sse" if mode in _SSE else "/mcp"
         yield Protected(mode=mode, url=f"http://127.0.0.1:{port}{path}", provider=provider)
     finally:

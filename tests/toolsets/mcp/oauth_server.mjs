@@ -42,7 +42,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
     resourceIndicators: {
       enabled: true,
       getResourceServerInfo: (ctx, resource) => ({
-        scope: 'tickets archive',
+        scope: 'tickets archive admin',
         audience: resource,
         accessTokenFormat: 'opaque',
         accessTokenTTL: Number(tokenSeconds),
@@ -52,7 +52,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   },
   pkce: { required: () => true },
   rotateRefreshToken: true,
-  scopes: ['openid', 'offline_access', 'tickets', 'archive'],
+  scopes: ['openid', 'offline_access', 'tickets', 'archive', 'admin'],
 });
 
 const tell = (event, details = '') => console.log(`event ${event} ${details}`);

@@ -1,13 +1,15 @@
-"""The MCP server of the tests, protected by OAuth: `python -m tests.toolsets.mcp.protected_server MODE PORT ISSUER`.
+"""The MCP server of the tests, protected by OAuth.
 
-MODE is `sse`, `streamable-http`, `json` (streamable-http with results that are not streams) or `open-stream` (SSE that
-requires a token only for messages).
+It runs as `python -m tests.toolsets.mcp.protected_server MODE PORT ISSUER [narrow]`. MODE is `sse`, `streamable-http`,
+`json` (streamable-http with results that are not streams) or `open-stream` (SSE that requires a token only for
+messages). With `narrow`, the tools in `SCOPES` require more than the scope of the server.
 """
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import httpx
 import uvicorn
@@ -16,11 +18,16 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 from pydantic import AnyHttpUrl
+from starlette.requests import Request
+from starlette.responses import Response
 
 from tests.toolsets.mcp.server import close, search, wait
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+SCOPES: Final = {"close": "archive", "wait": "admin"}
 
 
 class Introspection:
@@ -63,7 +70,38 @@ class OpenStream:
         await self._inner(scope, receive, send)
 
 
-def main(mode: str, port: int, issuer: str) -> None:
+class Narrow:
+    """Refuses calls of tools in `SCOPES` whose token is too narrow, as the specification of MCP demands."""
+
+    def __init__(self, inner: ASGIApp, issuer: str) -> None:
+        self._inner = inner
+        self._introspection = Introspection(issuer)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._inner(scope, receive, send)
+            return
+        body = await Request(scope, receive).body()
+        needed, authorization = _needed_scope(body), dict(scope["headers"]).get(b"authorization", b"").decode()
+        token = await self._introspection.verify_token(authorization.removeprefix("Bearer ")) if needed else None
+        if token is not None and needed not in token.scopes:
+            challenge = f'Bearer error="insufficient_scope", scope="{needed}", error_description="more is needed"'
+            await Response(status_code=403, headers={"WWW-Authenticate": challenge})(scope, receive, send)
+            return
+        parts = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def replayed() -> Message:
+            return next(parts, None) or await receive()
+
+        await self._inner(scope, replayed, send)
+
+
+def _needed_scope(body: bytes) -> str | None:
+    message = json.loads(body)
+    return SCOPES.get(message["params"]["name"]) if message.get("method") == "tools/call" else None
+
+
+def main(mode: str, port: int, issuer: str, *, is_narrow: bool) -> None:
     url = f"http://127.0.0.1:{port}{'/sse' if mode in {'sse', 'open-stream'} else '/mcp'}"
     server = MCPServer(
         "tickets",
@@ -80,7 +118,10 @@ def main(mode: str, port: int, issuer: str) -> None:
     server.add_tool(search, annotations=ToolAnnotations(read_only_hint=True))
     server.add_tool(close)
     server.add_tool(wait)
-    if mode == "sse":
+    if is_narrow:
+        app = server.sse_app() if mode == "sse" else server.streamable_http_app()
+        uvicorn.run(Narrow(app, issuer), port=port, log_level="error")
+    elif mode == "sse":
         server.run("sse", port=port)
     elif mode == "open-stream":
         uvicorn.run(OpenStream(server.sse_app(), issuer, url), port=port, log_level="error")
@@ -89,4 +130,4 @@ def main(mode: str, port: int, issuer: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], is_narrow="narrow" in sys.argv[4:])

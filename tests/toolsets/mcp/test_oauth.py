@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,10 +10,12 @@ import pytest
 from mcp.client.auth import OAuthTokenError
 from mcp.shared.auth import OAuthToken
 
+from holmes.toolsets.mcp.flows import words_of
 from holmes.toolsets.mcp.login import log_in
-from holmes.toolsets.mcp.oauth import _words
+from holmes.toolsets.mcp.session import McpSession
 from holmes.values.errors import ToolError
 from tests.support.deadlines import ends_before
+from tests.toolsets.mcp.oauth_person import log_in_at
 from tests.toolsets.mcp.oauth_running import (
     PERSON,
     ROBOT,
@@ -22,8 +23,6 @@ from tests.toolsets.mcp.oauth_running import (
     TOKEN_SECONDS,
     Protected,
     Provider,
-    browse,
-    follow,
     revoke,
     running_protected,
     running_provider,
@@ -33,8 +32,6 @@ from tests.toolsets.mcp.running import ENVIRONMENT, call, server_of, toolset_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from holmes.toolsets.mcp.servers import McpServer
 
 pytestmark = pytest.mark.slow
 
@@ -62,11 +59,17 @@ async def test_own_credentials_and_an_expired_token(protected: Protected) -> Non
     assert granted == [f"client_credentials scope=tickets resource={protected.url}"] * 2
 
 
-async def test_an_error_of_the_tool_is_not_mistaken_for_rejected_credentials(protected: Protected) -> None:
-    async with toolset_of(server_of(protected.endpoint(ROBOT), call_seconds=10)) as toolset:
+async def test_an_error_of_the_tool_is_not_mistaken_for_rejected_credentials(
+    protected: Protected, tmp_path: Path
+) -> None:
+    session = McpSession(server_of(protected.endpoint(ROBOT), call_seconds=10), ENVIRONMENT, tokens=tmp_path)
+    try:
+        await session.listing()
         await asyncio.sleep(TOKEN_SECONDS + 1)
         with pytest.raises(ToolError, match="Unknown resource") as raised:
-            await toolset.session._request(lambda client: client.read_resource("x://y"), is_repeatable=True)
+            await session._request(lambda client: client.read_resource("x://y"), is_repeatable=True)
+    finally:
+        await session.aclose()
     assert "401" not in str(raised.value)
 
 
@@ -159,17 +162,6 @@ async def test_an_open_session_survives_a_revoked_login(protected: Protected, tm
         assert (await call(toolset, "close", ticket=3)).data == "closed 3"
 
 
-async def log_in_at(server: McpServer, folder: Path) -> None:
-    def say(text: str) -> None:
-        if found := re.search(r"^  (http\S+)$", text, re.MULTILINE):
-            visits.append(asyncio.create_task(asyncio.to_thread(lambda: follow(browse(found[1])))))
-
-    visits: list[asyncio.Task[str]] = []
-    listing = await log_in(server, ENVIRONMENT, folder=folder, say=say, opens_browser=False)
-    assert len(listing.tools) == 3
-    await asyncio.gather(*visits)
-
-
 async def test_a_login_that_nobody_finishes(
     protected: Protected, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,10 +185,10 @@ async def test_calls_run_at_once_where_a_result_is_not_a_stream(provider: Provid
 def test_a_quoted_response_is_not_repeated() -> None:
     with pytest.raises(ValueError, match="hidden") as raised:
         OAuthToken.model_validate({"refresh_token": "hidden"})
-    assert _words(OAuthTokenError(f"Invalid token response: {raised.value}")) == (
+    assert words_of(OAuthTokenError(f"Invalid token response: {raised.value}")) == (
         "Invalid token response: not a valid OAuthToken"
     )
-    assert _words(OAuthTokenError("Token exchange failed (500): hidden")) == "Token exchange failed (500)"
+    assert words_of(OAuthTokenError("Token exchange failed (500): hidden")) == "Token exchange failed (500)"
 
 
 def only_file(folder: Path) -> Path:

@@ -88,8 +88,7 @@ async def test_a_new_tool_is_listed(endpoint: HttpEndpoint | ProcessEndpoint, tm
         name = f"tell_{tmp_path.name}".replace("-", "_")
         before = toolset.revision
         await call(toolset, "learn", name=name)
-        session = toolset.session
-        later = type(toolset)(server, session, await session.listing())
+        later = await toolset.renewed()
         assert later.revision != before
         assert (await call(later, name)).data == f"{name} was learned"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.support.command_line import Finished, Home, provider_config
+from tests.support.command_line import FOR_RECORDINGS, Finished, Home, provider_config
 from tests.support.openai_server import OpenAIServer, Reply
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ RULES: Final = {
         }
     ]
 }
+CONFIG = f"model: builtin/triage\n{FOR_RECORDINGS}\n"
 
 
 def _samples() -> str:
@@ -66,7 +67,7 @@ def _investigate(folder: Path, config: str, **variables: str) -> Finished:
 
 
 def test_an_answer_without_an_llm_tells_the_condition_with_citations(server: Monitor, tmp_path: Path) -> None:
-    done = _investigate(tmp_path, "model: builtin/triage\n", PROMETHEUS_URL=server.url)
+    done = _investigate(tmp_path, CONFIG, PROMETHEUS_URL=server.url)
     assert done.exit_code == 0, done.stderr
     (condition,) = [line for line in done.stdout.splitlines() if "RecommendationsErrors: the value" in line]
     assert "the value is 8, and fires when > 2 (4 times the threshold); the condition is met since 20" in condition
@@ -80,7 +81,7 @@ def test_an_answer_without_an_llm_tells_the_condition_with_citations(server: Mon
 def test_a_model_sees_the_condition_before_its_first_reply(server: Monitor, tmp_path: Path) -> None:
     with OpenAIServer([Reply(text="**Cause not found**: I only looked.")] * 3) as provider:
         variables = {"PROMETHEUS_URL": server.url, "HOLMES_FIRST_LOOK": "true"}
-        done = _investigate(tmp_path, provider_config(provider.base_url), **variables)
+        done = _investigate(tmp_path, provider_config(provider.base_url, FOR_RECORDINGS), **variables)
         first = json.dumps(provider.requests[0].body["messages"])
     assert done.exit_code == 0, done.stderr
     assert "called read_alert" in first
@@ -92,7 +93,7 @@ def test_a_source_without_the_rule_is_left_out_and_one_that_fails_is_told(server
     alert = {"status": "firing", "labels": other}
     file = tmp_path / "other.json"
     file.write_text(json.dumps({"version": "4", "alerts": [alert]}))
-    home = Home.make(tmp_path / "home", config="model: builtin/triage\n", PROMETHEUS_URL=server.url)
+    home = Home.make(tmp_path / "home", config=CONFIG, PROMETHEUS_URL=server.url)
     done = home.run("investigate", "alertmanager", f"--alertmanager-file={file}", "--demo")
     assert done.exit_code == 0, done.stderr
     assert "alerting rule" not in done.stdout

@@ -9,6 +9,7 @@ import pytest
 
 from holmes.app.toolsets import open_toolsets
 from holmes.settings.load import load_settings
+from holmes.toolsets.alertmanager.toolset import AlertmanagerFactory
 from holmes.toolsets.instances import instances_of
 from holmes.toolsets.mcp.session import McpSessions
 from holmes.toolsets.metrics.ranges import time_range
@@ -113,3 +114,13 @@ def test_a_range_has_a_step_for_about_240_samples_and_aligned_ends() -> None:
 def test_a_range_that_cannot_be_read_is_an_error(since: str, until: str, step: str, message: str) -> None:
     with pytest.raises(ToolError, match=message):
         time_range(since=since, until=until, step=step, now=NOW)
+
+
+@pytest.mark.parametrize("factory", [MetricsFactory(), AlertmanagerFactory()])
+async def test_sources_of_all_namespaces_are_refused_where_answers_must_stay_in_some(
+    factory: MetricsFactory | AlertmanagerFactory,
+) -> None:
+    environment = Environment.of({"HOLMES_SCOPED_NAMESPACES": "shop"})
+    context = ToolsetContext(environment=environment, config={"url": URL})
+    with pytest.raises(ConfigError, match="can show all namespaces, which SCOPED_NAMESPACES forbids"):
+        await factory.check(context)

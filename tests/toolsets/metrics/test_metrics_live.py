@@ -125,7 +125,8 @@ def test_two_hundred_series_over_a_week_are_a_short_text_with_the_one_that_diffe
 
 def test_a_leak_rises_steadily_and_its_gap_is_shown(ask: Callable[..., ToolResult]) -> None:
     text = ask("query_metrics_range", query="process_resident_memory_bytes", since="7d").data
-    assert re.search(r"rises steadily by 3,(?:600,0|599,9)\d\d per hour", text)
+    # VictoriaMetrics answers with the value of ten minutes ago where the last step has no sample yet.
+    assert re.search(r"rises steadily by 3,(?:600,[0-4]|599,[5-9])\d\d per hour", text)
     assert "; no samples " in text
     assert "→" not in text
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.support.command_line import Home
+from tests.support.command_line import FOR_RECORDINGS, Home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 QUESTION: Final = "is the statefulset cart in namespace shop healthy?"
+CONFIG = f"model: builtin/triage\n{FOR_RECORDINGS}\n"
 
 
 def _samples(throttled_share: float) -> str:
@@ -43,7 +44,7 @@ def served(request: pytest.FixtureRequest, prometheus: RunMonitor) -> Iterator[t
 
 def test_a_workload_is_healthy_only_if_its_metrics_are_as_well(served: tuple[Monitor, bool], tmp_path: Path) -> None:
     monitor, is_throttled = served
-    home = Home.make(tmp_path / "home", config="model: builtin/triage\n", PROMETHEUS_URL=monitor.url)
+    home = Home.make(tmp_path / "home", config=CONFIG, PROMETHEUS_URL=monitor.url)
     done = home.run("ask", "-n", "--demo", QUESTION)
     assert done.exit_code == 0, done.stderr
     metrics = [line for line in done.stdout.splitlines() if line.startswith("- Metrics ")]
@@ -64,7 +65,7 @@ def test_a_workload_is_healthy_only_if_its_metrics_are_as_well(served: tuple[Mon
 def test_a_source_that_fails_is_told_and_changes_nothing(tmp_path: Path) -> None:
     home = Home.make(tmp_path / "home", config="model: builtin/triage\n")
     alone = home.run("ask", "-n", "--demo", QUESTION)
-    failing = Home.make(tmp_path / "other", config="model: builtin/triage\n", PROMETHEUS_URL="http://127.0.0.1:9")
+    failing = Home.make(tmp_path / "other", config=CONFIG, PROMETHEUS_URL="http://127.0.0.1:9")
     done = failing.run("ask", "-n", "--demo", QUESTION)
     assert done.exit_code == 0
     assert done.stdout.splitlines()[0] == alone.stdout.splitlines()[0]

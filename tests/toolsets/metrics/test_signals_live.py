@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import re
-import time
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from holmes.tokens import TokenCounter
 from holmes.values.errors import ToolError
+from tests.support.metric_history import History
 from tests.toolsets.metrics.calling import call
 
 if TYPE_CHECKING:
@@ -22,47 +21,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-STEP: Final = 30
 HOURS: Final = 4
 CHANGE: Final = 3_600
 """Faults began an hour before the end."""
-
-
-class History:
-    """Samples of the past in the format of OpenMetrics."""
-
-    def __init__(self) -> None:
-        self._end = int(time.time()) // STEP * STEP
-        self._times = range(self._end - HOURS * 3_600, self._end + STEP, STEP)
-        self._random = random.Random(5)  # noqa: S311
-        self._families: dict[str, list[str]] = {}
-
-    def gauge(self, name: str, labels: str, value: Callable[[float], float]) -> None:
-        """Add a gauge. `value` gets the seconds until the end, and is disturbed by 3 %."""
-        self._add(
-            "gauge",
-            name,
-            [
-                f"{name}{{{labels}}} {value(self._end - each) * self._random.uniform(0.97, 1.03)} {each}"
-                for each in self._times
-            ],
-        )
-
-    def counter(self, name: str, labels: str, rate: Callable[[float], float], *, ends: int = 0) -> None:
-        """Add a counter. `rate` gets the seconds until the end, and `ends` is when the pod was deleted."""
-        total, lines = 0.0, []
-        for each in self._times:
-            total += STEP * rate(self._end - each) * self._random.uniform(0.9, 1.1)
-            if self._end - each >= ends:
-                lines.append(f"{name}{{{labels}}} {total} {each}")
-        self._add("counter", name, lines)
-
-    def _add(self, kind: str, name: str, lines: list[str]) -> None:
-        family = self._families.setdefault(name, [f"# TYPE {name.removesuffix('_total')} {kind}"])
-        family.extend(lines)
-
-    def text(self) -> str:
-        return "".join(f"{line}\n" for family in self._families.values() for line in family)
 
 
 def _pod(
@@ -96,7 +57,7 @@ def _pod(
 
 
 def _samples() -> str:
-    history = History()
+    history = History(hours=HOURS)
     _pod(history, "throttled-1", throttled=0.6)
     _pod(history, "throttled-10", throttled=0.9)
     _pod(history, "throttled-admin-0", throttled=0.9)
@@ -118,6 +79,20 @@ def _samples() -> str:
         lambda left: 98 if left < CHANGE else 20,
     )
     history.gauge("pg_settings_max_connections", 'namespace="shop",pod="pg-0",instance="pg:9187"', lambda _: 100)
+    for pod, counter, status, share in (
+        ("web-1", "http_request_duration_seconds_count", "code", 0.0),
+        ("web-2", "http_request_duration_seconds_count", "code", 0.0),
+        ("orders-1", "orders_api_requests_total", "status", 0.3),
+        # This pod has the counter of the others as well, but does not use it.
+        ("web-2", "http_server_requests_seconds_count", "status", 0.3),
+        # The first counter of this pod knows of no failures, and the second one does.
+        ("web-3", "http_request_duration_seconds_count", "code", 0.0),
+        ("web-3", "http_server_requests_seconds_count", "status", 0.3),
+    ):
+        own = f'namespace="calls",pod="{pod}"'
+        idle = 0 if pod == "web-2" and status == "code" else 1
+        history.counter(counter, f'{own},{status}="200"', lambda _, rate=20 * idle: rate)  # type: ignore[misc]
+        history.counter(counter, f'{own},{status}="500"', lambda _, rate=20 * share: rate)  # type: ignore[misc]
     return history.text()
 
 
@@ -153,7 +128,7 @@ def read(server: Monitor) -> Callable[..., list[str]]:
             "failing-",
             r"- now: failed requests of {pod=\"failing-1\"} 2\d %, up to 2\d %, since .*Z; these requests are ",
         ),
-        ("statefulset/slow", r"- changed: mean seconds of a request of {pod=\"slow-1\"} 0\.0\d+ → 0\.\d+ at .*Z$"),
+        ("statefulset/slow", r"- raised: mean seconds of a request of {pod=\"slow-1\"} 0\.0\d+ → 0\.\d+ at .*Z$"),
     ],
 )
 def test_what_stands_out_of_a_pod(read: Callable[..., list[str]], pods: str, line: str) -> None:
@@ -174,8 +149,8 @@ def test_healthy_pods_stand_out_in_nothing(read: Callable[..., list[str]]) -> No
     head, *others = read(pods="healthy-0, healthy-1, healthy-2")
     assert head.endswith(": no series differs from normal")
     assert [each.split(" of ")[0] for each in others[:-1]] == [
-        "- elsewhere in the namespace: usage",
-        "- elsewhere in the namespace: connections",
+        "- elsewhere in the namespace: now: usage",
+        "- elsewhere in the namespace: now: connections",
     ]
     assert others[-1].startswith("read: CPU throttling, memory of its limit, CPU of its limit, ")
 
@@ -184,9 +159,20 @@ def test_a_namespace_with_its_volumes_and_its_database(read: Callable[..., list[
     lines = read()
     assert lines[0].startswith("all pods in namespace shop from 20")
     assert lines[0].endswith(": 9 series differ from normal")
-    assert [line.split(":")[0] for line in lines[1:10]] == ["- now"] * 6 + ["- rising", "- before", "- changed"]
+    assert [line.split(":")[0] for line in lines[1:10]] == ["- now"] * 6 + ["- raised", "- rising", "- before"]
     (volume,) = [line for line in lines if "volume" in line and line.startswith("- ")]
     assert volume.startswith('- now: usage of the volume of {persistentvolumeclaim="data"} 9')
+
+
+def test_each_workload_is_read_from_its_own_counter_of_requests(server: Monitor) -> None:
+    config: dict[str, JsonValue] = {"prometheus_url": server.url}
+    text = call("workload_signals", config, namespace="calls", pods="web-1, web-2, web-3, orders-1").data
+    failed = [line for line in text.splitlines() if "now: failed requests" in line]
+    assert [pod for pod in ("web-1", "web-2", "web-3", "orders-1") if any(f'"{pod}"' in line for line in failed)] == [
+        "web-2",
+        "web-3",
+        "orders-1",
+    ]
 
 
 def test_pods_without_metrics(server: Monitor) -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
 import pytest
 
 from holmes.values.first_look import FirstLook, Table
+from tests.support.long_form import cases
 from tests.triage.corpus.asking import Answer, answers_to
 from tests.triage.corpus.loading import CORPORA, HALVES, Case, Corpus, Expected, Half, read_corpus
 from tests.triage.corpus.scoring import Judgement, Score, judge, score_table
 
 Judged: TypeAlias = Mapping[tuple[Half, Corpus], tuple[Judgement, ...]]
 
+# `make test` answers every eighth case of the two large corpora. A share may be somewhat harder than the whole, so its
+# floor is a part lower, but no answer may be false.
+EVERY: Final = 8
+SLACK: Final = 0.01
+LARGE: Final = 1_000
 # The first three numbers may only rise, and the number of false answers may only fall. The aim is 95% wholly right and
 # none false. A case that is added although it is answered falsely counts in the floor from then on. On 2026-11-30, one
 # alert of the blind half became silent, when a fault of another measure no longer explained an alert. Later, four
@@ -29,9 +35,9 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("unseen", "questions"): Score(cases=119, verdict_right=112, wholly_right=112, false=0),
     ("unseen", "alerts"): Score(cases=60, verdict_right=55, wholly_right=54, false=0),
     ("unseen", "classes"): Score(cases=74, verdict_right=66, wholly_right=62, false=0),
-    ("development", "questions"): Score(cases=5751, verdict_right=5493, wholly_right=5451, false=0),
+    ("development", "questions"): Score(cases=5863, verdict_right=5605, wholly_right=5563, false=0),
     ("development", "classes"): Score(cases=3051, verdict_right=2982, wholly_right=2962, false=0),
-    ("development", "alerts"): Score(cases=114, verdict_right=114, wholly_right=114, false=0),
+    ("development", "alerts"): Score(cases=115, verdict_right=115, wholly_right=115, false=0),
 }
 CLASSES: Final = ("02", "03", "04", "05", "06", "07", "08", "09", "12", "13", "14", "15", "16", "17", "18", "20")
 """The numbers of classes with which the names of files begin. Class 1 is about look-alikes only."""
@@ -59,9 +65,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]  # all cases of all c
 @pytest.fixture(scope="module")
 def judged() -> Judged:
     """All cases, asked together, so that each shared cluster is scanned once and the recording is served once."""
-    cases = {(half, corpus): read_corpus(half, corpus) for half in HALVES for corpus in CORPORA}
-    answers = iter(answers_to([case for some in cases.values() for case in some]))
-    return {key: tuple(judge(next(answers)) for _ in some) for key, some in cases.items()}
+    asked = {(half, corpus): _asked(half, corpus) for half in HALVES for corpus in CORPORA}
+    answers = iter(answers_to([case for some in asked.values() for case in some]))
+    return {key: tuple(judge(next(answers)) for _ in some) for key, some in asked.items()}
+
+
+def _asked(half: Half, corpus: Corpus) -> Sequence[Case]:
+    whole = read_corpus(half, corpus)
+    return cases(whole, EVERY) if len(whole) > LARGE else whole
 
 
 @pytest.mark.parametrize(("half", "corpus"), FLOORS)
@@ -70,9 +81,11 @@ def test_a_corpus_scores_at_least_its_floor(judged: Judged, half: Half, corpus: 
     print(f"\n{half} {corpus}\n{score_table(judgements)}")  # noqa: T201  the scores are the result of this test
     score = Score.of(judgements)
     assert [each.faults for each in judgements if each.answer.look is None] == []
-    assert score.cases >= floor.cases
-    assert score.verdict_right >= floor.verdict_right
-    assert score.wholly_right >= floor.wholly_right
+    assert len(read_corpus(half, corpus)) >= floor.cases
+    share = min(1.0, score.cases / floor.cases)
+    slack = SLACK * score.cases if share < 1 else 0
+    assert score.verdict_right >= floor.verdict_right * share - slack
+    assert score.wholly_right >= floor.wholly_right * share - slack
     assert score.false <= floor.false
 
 

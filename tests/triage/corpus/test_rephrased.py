@@ -45,6 +45,7 @@ def _plain() -> list[Case]:
     return found[::STEP]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_fault_is_found_however_it_is_asked_for() -> None:
     chosen = cases(_plain(), 3)

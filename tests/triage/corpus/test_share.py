@@ -10,8 +10,8 @@ from tests.triage.corpus.asking import answers_to
 from tests.triage.corpus.loading import CORPORA, Corpus, read_corpus
 from tests.triage.corpus.scoring import judge
 
-EVERY: Final = 24
-FEWEST: Final = 4
+EVERY: Final = 96
+FEWEST: Final = 2
 
 
 @pytest.mark.timeout(600)

@@ -1,0 +1,1 @@
+"""The toolset `tracing/traces`: searches, reads and compares traces of Jaeger and Tempo."""
