@@ -23,7 +23,7 @@ from tests.support.kubernetes_api import KubernetesApi, listing
 from tests.support.token_server import SECRET, TokenServer, serving
 from tests.support.two_clusters import two_clusters
 from tests.toolsets.grafana.grafana_server import TOKEN, grafana
-from tests.toolsets.mcp.running import PROCESS, running_server
+from tests.toolsets.mcp.running import PROCESS, TENANTS, running_server
 from tests.toolsets.traces.jaeger_shop import JAEGER, RECORDED_FOR_DOCS, shop_in_jaeger
 from tests.toolsets.traces.tempo_server import tempo
 
@@ -138,12 +138,13 @@ def test_the_page_about_mcp_servers_with_real_servers(
 ) -> None:
     home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig))
     monkeypatch.chdir(home.path)
-    with running_server("streamable-http") as server:
+    with running_server("streamable-http") as server, running_server("streamable-http", TENANTS) as tenants:
         execute(
             ROOT / "docs" / "mcp.md",
             home,
             {
                 "http://tickets.support:8000/mcp": server.endpoint.url,
+                "http://tenants.support:8000/mcp": tenants.endpoint.url,
                 "command: tickets-archive": f"command: {PROCESS.command}",
                 "args: [stdio]": f"args: {list(PROCESS.arguments)}",
             },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
@@ -12,6 +12,7 @@ from holmes.app.requests import AskRequest
 from holmes.values.events import AnswerFinished, RunFailed, ToolCallStarted
 from holmes.values.first_look import ASK_TOOL
 from holmes.values.messages import Image, ToolCall, ToolCallId, joined_text
+from holmes.values.request_headers import answering
 from holmes.values.tools import Parameter, ParameterSchema, Tool
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from holmes.core.single_calls import SingleCalls
     from holmes.values.json_types import JsonObject
     from holmes.values.messages import Message
+    from holmes.values.request_headers import RequestHeaders
 
 ASK: Final = Tool(
     name=ASK_TOOL,
@@ -57,11 +59,15 @@ class Asker(Protocol):
 
 
 class ServedTools:
-    """The tools for one client. `calls` runs those of the toolsets, and `ask` investigates questions."""
+    """The tools for one client. `calls` runs those of the toolsets, and `ask` investigates questions.
 
-    def __init__(self, calls: SingleCalls, ask: Asker) -> None:
+    `headers` are those of the HTTP request that calls a tool, if there is one.
+    """
+
+    def __init__(self, calls: SingleCalls, ask: Asker, headers: RequestHeaders | None = None) -> None:
         self._calls = calls
         self._ask = ask
+        self._headers = headers
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -80,7 +86,8 @@ class ServedTools:
             known = ", ".join(tool.name for tool in self.tools)
             return Answered(text=f"unknown tool {name!r}; available tools: {known}", failed=True)
         call = ToolCall(id=ToolCallId(uuid.uuid4().hex), name=name, arguments=json.dumps(arguments))
-        message = await self._calls.run(call)
+        async with answering(self._headers) if self._headers else nullcontext():
+            message = await self._calls.run(call)
         images = tuple(part for part in message.parts if isinstance(part, Image))
         return Answered(text=joined_text(message.parts), images=images, failed=message.status == "error")
 

@@ -13,6 +13,7 @@ import ipaddress
 import time
 from collections import Counter, OrderedDict
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fastapi import Request
@@ -21,6 +22,7 @@ from holmes.investigations.records.records import SECONDS_PER_DAY
 from holmes.server.bodies import Arriving
 from holmes.server.errors import ApiError, ending
 from holmes.server.security import SESSION_COOKIE, Keys, keys_in, keys_of
+from holmes.values.request_headers import RequestHeaders
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -182,6 +184,18 @@ class TrustedProxies:
 
     def _trusts(self, address: _Address) -> bool:
         return any(address in network for network in self._networks)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sends a request: the key that identifies the client for limits, and the headers of the request."""
+
+    client: str
+    headers: RequestHeaders = field(repr=False)
+
+
+def caller_of(request: Request) -> Caller:
+    return Caller(client_of(request), RequestHeaders(request.headers))
 
 
 def client_of(request: Request) -> str:

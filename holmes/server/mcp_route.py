@@ -17,7 +17,7 @@ from holmes.app.requests import AskRequest
 from holmes.mcp_server.served import Answered, ServedTools
 from holmes.server.chat.chat_jobs import ChatJob
 from holmes.server.errors import ApiError, api_error, error_response
-from holmes.server.limits import client_of
+from holmes.server.limits import caller_of
 from holmes.server.security import keys_in, keys_of
 from holmes.values.errors import ConfigError, HolmesError
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from holmes.core.single_calls import SingleCalls
     from holmes.mcp_server.served import Report
     from holmes.server.chat.chat_runs import ChatRun, ChatRuns
+    from holmes.server.limits import Caller
 
 PATH: Final = "/mcp"
 _STARTED: Final = b"event: start_tool_calling\ndata: "
@@ -92,14 +93,14 @@ class McpEndpoint:
 
         async def ask(question: str, report: Report) -> Answered:
             job = ChatJob(ask=AskRequest(question=question), cluster=cluster)
-            return await self._ask(job, report, client_of(request))
+            return await self._ask(job, report, caller_of(request))
 
-        return ServedTools(known[1], ask)
+        return ServedTools(known[1], ask, caller_of(request).headers)
 
-    async def _ask(self, job: ChatJob, report: Report, client: str) -> Answered:
+    async def _ask(self, job: ChatJob, report: Report, caller: Caller) -> Answered:
         """Run a chat, within the limits and the budget of all chats."""
         try:
-            run = await self._runs.start(job, client)
+            run = await self._runs.start(job, caller)
         except ApiError as error:
             return Answered(text=str(error.detail), failed=True)
         except HolmesError as error:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def _client(server: HttpServer, key: str = KEY) -> AsyncIterator[Client]:
-    headers = {"Authorization": f"Bearer {key}"}
+async def mcp_client(server: HttpServer, key: str = KEY, **others: str) -> AsyncIterator[Client]:
+    """A client that also sends `others` as headers."""
+    headers = {"Authorization": f"Bearer {key}", **others}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
         Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as client,
@@ -40,7 +41,7 @@ async def test_tools_and_answers_with_their_steps(server: HttpServer, scripted: 
         assert (progress, total) == (len(steps) + 1, None)
         steps.append(message or "")
 
-    async with _client(server) as client:
+    async with mcp_client(server) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
         pods = await client.call_tool("kubectl_get", {"kind": "pods", "namespace": "shop"})
         answer = await client.call_tool("ask_holmes", {"question": "is all well?"}, progress_callback=note)
@@ -54,7 +55,7 @@ async def test_tools_and_answers_with_their_steps(server: HttpServer, scripted: 
 
 
 async def test_questions_count_as_chats(server: HttpServer, scripted: Provider) -> None:
-    async with _client(server) as client:
+    async with mcp_client(server) as client:
         asked = [client.call_tool("ask_holmes", {"question": f"question {number}"}) for number in range(8)]
         results = await asyncio.gather(*asked)
     refused = [result for result in results if result.is_error]

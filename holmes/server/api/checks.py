@@ -17,7 +17,7 @@ from holmes.server.chat.chat_jobs import ChatJob, CheckAnswer, CheckRequest, jso
 from holmes.server.chat.chat_runs import ChatRun, ChatRuns
 from holmes.server.chat.json_answers import find_json
 from holmes.server.errors import ApiError, documented
-from holmes.server.limits import client_of
+from holmes.server.limits import caller_of
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.triage.question import states_health
 from holmes.values.json_types import JsonObject
@@ -49,7 +49,7 @@ class CheckRoutes:
             schema=_SCHEMA,
             triage_may_answer=True,
         )
-        run = await self._runs.start(job, client_of(request))
+        run = await self._runs.start(job, caller_of(request))
         seconds = body.timeout or _DEFAULT_SECONDS
         try:
             async with asyncio.timeout(seconds):

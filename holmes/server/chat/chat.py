@@ -14,7 +14,7 @@ from holmes.server.chat.chat_jobs import ChatAnswer, ChatRequest, OlderAnswer, O
 from holmes.server.chat.chat_production import MISFIT_CODE
 from holmes.server.chat.chat_runs import ChatRun, ChatRuns
 from holmes.server.errors import ApiError, documented
-from holmes.server.limits import client_of
+from holmes.server.limits import caller_of
 from holmes.server.sse import STREAM_DOCUMENTATION, EventStreamResponse, until_disconnected
 
 _STATUSES: Final = {
@@ -41,7 +41,7 @@ class ChatRoutes:
         if last_event_id and body.stream:
             return self._resumed(last_event_id)
         job = chat_job(body, await self._runs.codec(body.cluster))
-        run = await self._runs.start(job, client_of(request))
+        run = await self._runs.start(job, caller_of(request))
         if body.stream:
             run.wait_for_reader(begin=True)
             return self._stream(run, 0)
@@ -68,7 +68,7 @@ class ChatRoutes:
         """Ask a question in the format of older clients."""
         asked = ChatRequest(ask=_older_question(body), model=body.model, cluster=body.cluster)
         job = chat_job(asked, await self._runs.codec(body.cluster))
-        run = await self._runs.start(job, client_of(request))
+        run = await self._runs.start(job, caller_of(request))
         last = await finished(run, request)
         analysis = str(last.data.get("analysis", ""))
         return OlderAnswer.model_validate(

@@ -25,6 +25,7 @@ from holmes.server.errors import ApiError, api_error, one_line
 from holmes.server.limits import ChatSlots
 from holmes.server.sse import frame
 from holmes.values.errors import HolmesError
+from holmes.values.request_headers import answering
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from holmes.app.serving import Service
     from holmes.investigations.records.wire_events import WireEvent
     from holmes.server.chat.chat_jobs import ChatJob
-    from holmes.server.limits import Draining
+    from holmes.server.limits import Caller, Draining
+    from holmes.values.request_headers import RequestHeaders
 
 MAX_BYTES: Final = 4_000_000
 
@@ -109,11 +111,14 @@ _log = logging.getLogger(__name__)
 class ChatRun:
     """The task and the event log of one chat. `last` is set when the chat has ended."""
 
-    def __init__(self, production: ChatProduction, identity: str, *, resume_seconds: float) -> None:
+    def __init__(
+        self, production: ChatProduction, headers: RequestHeaders, identity: str, *, resume_seconds: float
+    ) -> None:
         self.identity = identity
         self.production = production
         self.log = EventLog(identity)
         self.last: WireEvent | None = None
+        self._headers = headers
         self._resume_seconds = resume_seconds
         self._readers = 0
         self._waiting: asyncio.TimerHandle | None = None
@@ -159,7 +164,7 @@ class ChatRun:
 
     async def _run(self) -> None:
         try:
-            async with aclosing(self.production.events()) as events:
+            async with answering(self._headers), aclosing(self.production.events()) as events:
                 async for event in events:
                     if event.name in {"ai_answer_end", "approval_required", "error"}:
                         self.last = event
@@ -205,18 +210,19 @@ class ChatRuns:
                 self._key = await shared_key(self._service.database, "conversations")
         return ConversationCodec(self._key, name)
 
-    async def start(self, job: ChatJob, client: str) -> ChatRun:
-        """Start a chat for a client.
+    async def start(self, job: ChatJob, caller: Caller) -> ChatRun:
+        """Start a chat for a caller.
 
         Raises `ApiError` 429 if a limit is exceeded, `ApiError` 503 while the server stops, and any exception from
         `ChatProduction.open`.
         """
         self._draining.refuse_when_begun()
         await self._slots.refuse_beyond_budget()
-        release = self._slots.take(client)
+        release = self._slots.take(caller.client)
         identity = uuid.uuid4().hex
         run = ChatRun(
             ChatProduction(self._service, await self.codec(job.cluster), job, identity),
+            caller.headers,
             identity,
             resume_seconds=self._service.settings.server.resume_seconds,
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from holmes.toolsets.connection_keys import ConnectionKeys, like
+from holmes.toolsets.mcp.passed import default_headers, uses_request, why_wrong
 from holmes.toolsets.mcp.servers import DEFAULT_CALL_SECONDS, HttpEndpoint, HttpMode, Login, McpServer, ProcessEndpoint
 from holmes.toolsets.yaml.building import instructions_of
 from holmes.toolsets.yaml.loader import unknown_key, with_environment
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from holmes.toolsets.yaml.loader import WrittenToolset
     from holmes.yaml_documents import KeyPath
 
-_CONTEXT: Final = "request_context"
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -82,10 +82,10 @@ class HttpKeys(_CommonKeys, ConnectionKeys):
 
     @field_validator("extra_headers")
     @classmethod
-    def _has_no_request(cls, value: dict[str, str]) -> dict[str, str]:
+    def _can_be_passed(cls, value: dict[str, str]) -> dict[str, str]:
         for name, text in value.items():
-            if _CONTEXT in text:
-                message = f"{name!r} uses {_CONTEXT}, which is not supported; use {{{{ env.NAME }}}} or oauth"
+            if uses_request(text) and (why := why_wrong(text)) is not None:
+                message = f"{name!r} {why}"
                 raise ValueError(message)
         return value
 
@@ -93,10 +93,13 @@ class HttpKeys(_CommonKeys, ConnectionKeys):
         url = self.url
         if self.mode == "sse" and not url.rstrip("/").endswith("/sse"):
             url = f"{url.rstrip('/')}/sse"
+        passed = {name: text for name, text in self.extra_headers.items() if uses_request(text)}
+        fixed = {name: text for name, text in self.extra_headers.items() if name not in passed}
         return HttpEndpoint(
             mode=self.mode,
             url=url,
-            headers={**self.headers, **self.extra_headers},
+            headers={**self.headers, **fixed, **default_headers(passed)},
+            passed=passed,
             tls=self.tls,
             proxy=self.proxy,
             login=self.oauth.login() if self.oauth is not None else None,

@@ -174,7 +174,10 @@ def _status_fault(server: McpServer, endpoint: HttpEndpoint, response: httpx2.Re
     if missing_scopes(response) is not None:
         return _scope_fault(server, endpoint.login, response)
     if status in {401, 403}:
-        return f"the credentials are rejected (HTTP {status})", "check headers or oauth"
+        advice = "check headers or oauth"
+        if endpoint.passed:
+            advice += f"; {', '.join(endpoint.passed)} is sent only for an HTTP request, which nothing has sent here"
+        return f"the credentials are rejected (HTTP {status})", advice
     if response.has_redirect_location:
         return "it redirects to another address, which is not followed", "configure that address"
     if 400 <= status < 500 and status != 429:

@@ -36,11 +36,12 @@ class Login:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpEndpoint:
-    """A server at a URL."""
+    """A server at a URL. `passed` has templates of headers whose values come from the request that a run answers."""
 
     mode: HttpMode
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    passed: Mapping[str, str] = field(default_factory=dict)
     tls: TlsFiles = field(default_factory=TlsFiles)
     proxy: str | None = field(default=None, repr=False)
     login: Login | None = None

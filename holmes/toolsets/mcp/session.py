@@ -10,14 +10,15 @@ import asyncio
 import tempfile
 import time
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from weakref import WeakKeyDictionary
 
 from holmes.toolsets.mcp.faults import REFUSED, Trail, fault, fault_of
 from holmes.toolsets.mcp.servers import HttpEndpoint
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from pathlib import Path
 
     import httpx2
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from holmes.toolsets.mcp.servers import McpServer
     from holmes.values.environment import Environment
     from holmes.values.json_types import JsonObject
+    from holmes.values.request_headers import RequestHeaders
 
 _CLOSE_SECONDS: Final = 8.0
 """The SDK ends a local process within 6 s: it closes its input, then it sends SIGTERM, then SIGKILL."""
@@ -85,6 +87,18 @@ class McpSession:
         self._held: _Held | None = None
         self._opening = asyncio.Lock()
         self._running = 0
+        self._by_request: WeakKeyDictionary[RequestHeaders, McpSession] = WeakKeyDictionary()
+
+    def of_request(self, request: RequestHeaders, headers: Mapping[str, str]) -> McpSession:
+        """Return the session of one request, which sends `headers` as well. It is closed at the end of the run."""
+        endpoint = self._server.endpoint
+        known = self._by_request.get(request)
+        if known is None and isinstance(endpoint, HttpEndpoint):
+            own = replace(endpoint, headers={**endpoint.headers, **headers}, passed={})
+            server = replace(self._server, endpoint=own)
+            known = self._by_request[request] = McpSession(server, self._environment, tokens=self._tokens)
+            request.at_end(known.aclose)
+        return known or self
 
     async def listing(self) -> Listing:
         """Connect if necessary, and list the tools. Calls the health check of the server first if it has one."""

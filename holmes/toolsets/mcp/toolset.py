@@ -6,11 +6,15 @@ import hashlib
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
+from holmes.toolsets.mcp.passed import passed_headers, without_passed
 from holmes.toolsets.mcp.schemas import parameters_of
+from holmes.toolsets.mcp.servers import HttpEndpoint
+from holmes.values.errors import ToolError
+from holmes.values.request_headers import current_headers
 from holmes.values.texts import shortened
 from holmes.values.tools import Tool
 
@@ -106,10 +110,23 @@ class McpToolset:
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Call the tool at the server. Raises `ToolError` with the server, the reason and the next step."""
+        endpoint, request = self._server.endpoint, current_headers()
+        if not (isinstance(endpoint, HttpEndpoint) and endpoint.passed):
+            return await self._called(invocation, self._session)
+        headers = passed_headers(self._server, endpoint.passed, request)
+        session = self._session if request is None else self._session.of_request(request, headers)
+        try:
+            result = await self._called(invocation, session)
+        except ToolError as error:
+            raise ToolError(without_passed(str(error), headers)) from None
+        shown = None if result.error is None else without_passed(result.error, headers)
+        return replace(result, data=without_passed(result.data, headers), error=shown)
+
+    async def _called(self, invocation: ToolInvocation, session: McpSession) -> ToolResult:
         from holmes.toolsets.mcp.results import tool_result
 
         offered = self._offered[invocation.tool.name]
-        result = await self._session.call(offered.original, invocation.arguments, is_repeatable=offered.is_read_only)
+        result = await session.call(offered.original, invocation.arguments, is_repeatable=offered.is_read_only)
         return tool_result(result, invocation=self.describe(invocation))
 
 

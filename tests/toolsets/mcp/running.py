@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holmes.values.tools import ToolResult
 
 SCRIPT: Final = Path(__file__).with_name("server.py")
+TENANTS: Final = Path(__file__).with_name("tenant_server.py")
 ENVIRONMENT: Final = Environment.of({"PATH": os.environ["PATH"], "SHOP": "open"})
 PROCESS: Final = ProcessEndpoint(command=sys.executable, arguments=(str(SCRIPT), "stdio"))
 _PATHS: Final = {"sse": "/sse", "streamable-http": "/mcp"}
@@ -33,13 +34,13 @@ _PATHS: Final = {"sse": "/sse", "streamable-http": "/mcp"}
 class RunningServer:
     """The test server at a URL. It can be stopped and started again at the same port."""
 
-    def __init__(self, mode: HttpMode) -> None:
-        self._mode, self._port = mode, free_port()
+    def __init__(self, mode: HttpMode, script: Path) -> None:
+        self._mode, self._port, self._script = mode, free_port(), script
         self._service = Service("mcp", end_signal=signal.SIGKILL)
         self.endpoint = HttpEndpoint(mode=mode, url=f"http://127.0.0.1:{self._port}{_PATHS[mode]}")
 
     def start(self) -> None:
-        self._service.start([sys.executable, str(SCRIPT), self._mode, str(self._port)], self._accepts)
+        self._service.start([sys.executable, str(self._script), self._mode, str(self._port)], self._accepts)
 
     def stop(self) -> None:
         self._service.stop()
@@ -53,8 +54,8 @@ class RunningServer:
 
 
 @contextmanager
-def running_server(mode: HttpMode) -> Iterator[RunningServer]:
-    server = RunningServer(mode)
+def running_server(mode: HttpMode, script: Path = SCRIPT) -> Iterator[RunningServer]:
+    server = RunningServer(mode, script)
     try:
         server.start()
         yield server

@@ -136,8 +136,12 @@ def test_how_to_log_in(tmp_path: Path, oauth: str, login: Login | None) -> None:
             "config: client_certificate and client_key are required together",
         ),
         (
-            "{config: {url: 'http://a', extra_headers: {A: '{{ request_context.headers.a }}'}}}",
-            "config.extra_headers: 'A' uses request_context, which is not supported; use {{ env.NAME }} or oauth",
+            "{config: {url: 'http://a', extra_headers: {A: '{{ request_context.user.a }}'}}}",
+            "config.extra_headers: 'A' uses request_context in a form that is not supported; write {{ request_context.",
+        ),
+        (
+            """{config: {url: 'http://a', extra_headers: {A: '{{ request_context.headers["x-api-key"] }}'}}}""",
+            "config.extra_headers: 'A' passes x-api-key on, which may hold the key of Holmes; let clients send another",
         ),
         (
             "{config: {url: 'http://a', oauth: {grant_type: client_credentials}}}",
