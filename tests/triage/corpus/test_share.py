@@ -14,6 +14,7 @@ EVERY: Final = 96
 FEWEST: Final = 2
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_a_share_of_a_corpus_has_no_false_answer(corpus: Corpus) -> None:
