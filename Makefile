@@ -57,7 +57,7 @@ docs: $(VENV)/.installed
 cluster: $(VENV)/.installed
 	$(BIN)/python -m tests.cluster build || test "$$CI" != true
 
-# Installs PostgreSQL, Prometheus, Alertmanager and Chromium from Debian's packages where they are missing, MCP servers
+# Installs PostgreSQL, Redis, Prometheus, exporters, Alertmanager and Chromium from Debian's packages where they are missing, MCP servers
 # from npm and PyPI, and builds VictoriaLogs from its Go module; without them the same holds.
 services: $(VENV)/.installed
 	$(BIN)/python -m tests.services build || test "$$CI" != true

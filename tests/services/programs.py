@@ -26,6 +26,10 @@ PACKAGES: Final[dict[str, tuple[str, ...]]] = {
     "postgresql": ("postgresql.service",),
     "prometheus": ("prometheus.service",),
     "prometheus-alertmanager": ("prometheus-alertmanager.service",),
+    "prometheus-node-exporter": ("prometheus-node-exporter.service",),
+    "prometheus-postgres-exporter": ("prometheus-postgres-exporter.service",),
+    "prometheus-redis-exporter": ("prometheus-redis-exporter.service",),
+    "redis-server": ("redis-server.service",),
     "sqlite3": (),
     "victoria-metrics": ("victoria-metrics.service",),
 }
@@ -46,7 +50,8 @@ def build(layout: Layout) -> None:
 
 def everything() -> tuple[Path, ...]:
     """Return every program; raise CannotRunHereError for the first that is missing."""
-    return chromium(), postgresql("postgres"), prometheus(), alertmanager(), victoria_metrics(), vmalert()
+    exporters = node_exporter(), postgresql_exporter(), redis(), redis_exporter()
+    return chromium(), postgresql("postgres"), prometheus(), alertmanager(), victoria_metrics(), vmalert(), *exporters
 
 
 def chromium() -> Path:
@@ -67,6 +72,26 @@ def promtool() -> Path:
 def alertmanager() -> Path:
     """Return the server that groups alerts and sends them to receivers."""
     return _program("prometheus-alertmanager")
+
+
+def node_exporter() -> Path:
+    """Return the exporter of the machine."""
+    return _program("prometheus-node-exporter")
+
+
+def postgresql_exporter() -> Path:
+    """Return the exporter of PostgreSQL."""
+    return _program("prometheus-postgres-exporter")
+
+
+def redis() -> Path:
+    """Return the server of Redis, whose connections the tests use up."""
+    return _program("redis-server")
+
+
+def redis_exporter() -> Path:
+    """Return the exporter of Redis."""
+    return _program("prometheus-redis-exporter")
 
 
 def victoria_metrics() -> Path:

@@ -1,17 +1,17 @@
-"""Metrics of a namespace of the real cluster, as kube-state-metrics names and labels them, for a real Prometheus.
+"""Metrics of the real cluster for a real Prometheus.
 
     with state_exporter(cluster, namespace) as address:
         ...  # scrape_configs: static_configs: targets: [address], honor_labels: true
 
-Every scrape reads the API server anew, as the user who may see everything but secrets. It knows the few metrics that
-rules of the tests use.
+`state_exporter` names and labels the objects of a namespace as kube-state-metrics does, as far as tests use them.
+`kubelet_exporter` has what the kubelet measures. Every scrape reads the cluster anew.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
@@ -24,17 +24,38 @@ Sample: TypeAlias = tuple[str, Mapping[str, str], int]
 
 @contextmanager
 def state_exporter(cluster: Cluster, namespace: str) -> Iterator[str]:
-    """Yield host and port of a running exporter."""
+    """Yield host and port of a running exporter. It reads as the user who may see everything but secrets."""
 
+    def read() -> str | None:
+        query = ("get", "pods,deployments", f"--namespace={namespace}", "--output=json")
+        done = cluster.attempt(*query, user="viewer")
+        return exposition(json.loads(done.stdout)["items"]) if done.returncode == 0 else None
+
+    with _exporter(read) as address:
+        yield address
+
+
+@contextmanager
+def kubelet_exporter(cluster: Cluster, node: str) -> Iterator[str]:
+    """Yield host and port at which the metrics of the containers are that the kubelet of `node` measures."""
+
+    def read() -> str | None:
+        done = cluster.attempt("get", "--raw", f"/api/v1/nodes/{node}/proxy/metrics/cadvisor")
+        return done.stdout if done.returncode == 0 else None
+
+    with _exporter(read) as address:
+        yield address
+
+
+@contextmanager
+def _exporter(read: Callable[[], str | None]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            query = ("get", "pods,deployments", f"--namespace={namespace}", "--output=json")
-            done = cluster.attempt(*query, user="viewer")
-            body = exposition(json.loads(done.stdout)["items"]) if done.returncode == 0 else done.stderr
-            self.send_response(200 if done.returncode == 0 else 503)
+            body = read()
+            self.send_response(503 if body is None else 200)
             self.send_header("content-type", "text/plain; version=0.0.4")
             self.end_headers()
-            self.wfile.write(body.encode())
+            self.wfile.write((body or "").encode())
 
         def log_message(self, *_: object) -> None:
             pass

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 NODE_CPU: Final = "CPU of the node"
 NEIGHBOUR: Final = "CPU cores of a neighbour"
 _CONTAINER: Final = '{$pods,container!="",container!="POD"}'
+_POD_TOO: Final = '{$pods,container!="POD"}'
+"""Containers, and whole pods: some container runtimes give the kubelet nothing else."""
 _BY: Final = "by (pod, container)"
 _LIMITS: Final = f"max {_BY} (kube_pod_container_resource_limits{{$pods,resource="
 _REFUSED: Final = "at the maximum, new connections are refused"
@@ -53,8 +55,8 @@ def _backlog(name: str, query: str) -> Iterator[Signal]:
 _CONTAINERS: Final = (
     Signal(
         name="CPU throttling",
-        query=f"sum {_BY} (rate(container_cpu_cfs_throttled_periods_total{_CONTAINER}[5m])) / "
-        f"sum {_BY} (rate(container_cpu_cfs_periods_total{_CONTAINER}[5m]))",
+        query=f"sum {_BY} (rate(container_cpu_cfs_throttled_periods_total{_POD_TOO}[5m])) / "
+        f"sum {_BY} (rate(container_cpu_cfs_periods_total{_POD_TOO}[5m]))",
         kind="share",
         high=0.25,
         meaning="the container stops in these periods, because it has used up its CPU limit",
@@ -170,12 +172,10 @@ _SERVERS: Final = (
         300,
         "its locks block others, and dead rows are kept",
     ),
-    *_excess("seconds of replication lag", "pg_replication_lag_seconds{$place}", 60, "the replica shows old data"),
-    *_excess(
-        "seconds of replication lag",
-        "mysql_slave_status_seconds_behind_master{$place}",
-        60,
-        "the replica shows old data",
+    *(
+        each
+        for metric in ("pg_replication_lag_seconds", "pg_replication_lag", "mysql_slave_status_seconds_behind_master")
+        for each in _excess("seconds of replication lag", f"{metric}{{$place}}", 60, "the replica shows old data")
     ),
     *_excess(
         "evicted keys per second", "rate(redis_evicted_keys_total{$place}[5m])", 1, "Redis has reached its memory limit"

@@ -21,7 +21,7 @@ from holmes.observability.metrics.trends import trend_of
 from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.observability.metrics.series import Labels, Series
     from holmes.observability.metrics.signals import Scope, Signal, SignalSubject
@@ -74,10 +74,14 @@ class Outstanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalReadings:
-    """The signals that stand out, the names of all signals that were read, and the errors of the others."""
+    """The signals that stand out, and the names of all signals that were read.
+
+    `empty` are those whose metrics exist, but give no series, for example without a limit. `failures` are errors.
+    """
 
     outstanding: tuple[Outstanding, ...]
     read: tuple[str, ...]
+    empty: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
 
 
@@ -97,18 +101,20 @@ async def read_signals(source: MetricsSource, subject: SignalSubject, span: Wind
     if not signals:
         return SignalReadings(outstanding=(), read=())
     results = await asyncio.gather(*(_read(source, subject.query(signal, nodes), span) for signal in signals))
-    failures = [
-        f"{signal.name}: {each}" for signal, each in zip(signals, results, strict=True) if isinstance(each, ToolError)
-    ]
-    if failures and len(failures) == len(signals):
+    failed = {signal.name: each for signal, each in zip(signals, results, strict=True) if isinstance(each, ToolError)}
+    failures = [f"{name}: {each}" for name, each in failed.items()]
+    if all(isinstance(each, ToolError) or not each for each in results) and failures:
         raise ToolError(failures[0])
     found: list[Outstanding] = []
+    read: dict[str, None] = {}
     for signal, result in _without_repetition(zip(signals, results, strict=True)):
+        read |= dict.fromkeys([signal.name] if result else ())
         found += [each for series in result if (each := _judged(signal, series, span)) is not None]
     found.sort(key=lambda each: (STANDINGS.index(each.standing), each.since))
     return SignalReadings(
         outstanding=_plausible(found, nodes),
-        read=tuple(dict.fromkeys(signal.name for signal in signals)),
+        read=tuple(read),
+        empty=tuple(dict.fromkeys(name for each in signals if (name := each.name) not in read | dict.fromkeys(failed))),
         failures=(*missing, *failures),
     )
 
@@ -223,11 +229,23 @@ def _without_repetition(
         if isinstance(result, ToolError):
             continue
         if signal.name not in OF_REQUESTS:
-            yield signal, result
+            yield signal, tuple(_without_sums(result))
             continue
         keys = [(signal.name, dict(series.labels).get("pod", "")) for series in result]
         yield signal, tuple(series for key, series in zip(keys, result, strict=True) if key not in told)
         told.update(key for key, series in zip(keys, result, strict=True) if any(map(_is_positive, series.values)))
+
+
+def _without_sums(result: Sequence[Series]) -> Iterator[Series]:
+    """Yield the series of containers, and those of whole pods whose containers have none.
+
+    With some container runtimes, the kubelet knows only whole pods.
+    """
+    placed = [(each, dict(each.labels)) for each in result]
+    detailed = {labels.get("pod") for _, labels in placed if labels.get("container")}
+    for each, labels in placed:
+        if labels.get("container") or labels.get("pod") not in detailed:
+            yield each
 
 
 def _is_positive(value: float) -> bool:

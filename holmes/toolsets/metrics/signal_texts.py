@@ -36,8 +36,9 @@ def signals_text(readings: SignalReadings, subject: SignalSubject, span: Window)
     counted = f"{len(own)} series differ from normal" if own else "no series differs from normal"
     shown = f", showing {_MOST}" if len(own) + len(others) > _MOST else ""
     head = f"{place} from {clock(span.start)} to {clock(span.end)}: {counted}{shown}"
-    read = ", ".join(readings.read)
-    return "\n".join([head, *lines[:_MOST], f"read: {read}", *(f"not read: {each}" for each in readings.failures[:3])])
+    names = [f"read: {', '.join(readings.read)}"]
+    names += [f"without data: {', '.join(readings.empty)}"] if readings.empty else []
+    return "\n".join([head, *lines[:_MOST], *names, *(f"not read: {each}" for each in readings.failures[:3])])
 
 
 def _is_own(each: Outstanding, subject: SignalSubject) -> bool:

@@ -64,6 +64,15 @@ def _samples() -> str:
     for name, rate in (("throttled_periods", 9), ("periods", 10)):
         gone = 'namespace="shop",pod="gone-1",container="app"'
         history.counter(f"container_cpu_cfs_{name}_total", gone, lambda _, rate=rate: rate, ends=5_400)  # type: ignore[misc]
+    for pod, container, share in (("whole-1", "", 0.5), ("both-1", "", 0.4), ("both-1", 'container="app"', 0.4)):
+        # Of `whole-1`, the kubelet knows no containers, as with some container runtimes.
+        labels = ",".join(filter(None, ('namespace="shop"', f'pod="{pod}"', container)))
+        history.counter("container_cpu_cfs_periods_total", labels, lambda _: 10)
+        history.counter("container_cpu_cfs_throttled_periods_total", labels, lambda _, share=share: 10 * share)  # type: ignore[misc]
+        history.gauge("container_memory_working_set_bytes", labels, lambda _: 2e8)
+        limit = f'namespace="shop",pod="{pod}",container="app",resource="memory"'
+        if not container:
+            history.gauge("kube_pod_container_resource_limits", limit, lambda _: 4e8)
     _pod(history, "leak-1", grows=True, memory=0.3)
     _pod(history, "failing-1", errors=0.3)
     _pod(history, "slow-1", seconds=0.4)
@@ -136,7 +145,23 @@ def test_what_stands_out_of_a_pod(read: Callable[..., list[str]], pods: str, lin
     assert head.startswith(f"{pods} in namespace shop from 20")
     assert head.endswith(": 1 series differ from normal")
     assert re.match(line, first)
-    assert all(each.startswith(("- elsewhere in the namespace: ", "read: ")) for each in others)
+    assert all(each.startswith(("- elsewhere in the namespace: ", "read: ", "without data: ")) for each in others)
+
+
+def test_a_whole_pod_stands_for_containers_that_the_kubelet_does_not_know(read: Callable[..., list[str]]) -> None:
+    head, throttled, *others = read(pods="whole-1")
+    assert head.endswith(": 1 series differ from normal")
+    assert throttled.startswith('- now: CPU throttling of {pod="whole-1"} ')
+    (told,) = [line for line in others if line.startswith("read: ")]
+    assert "memory of its limit" not in told
+    assert others[-1] == "without data: memory of its limit"
+
+
+def test_a_pod_is_not_told_beside_its_containers(read: Callable[..., list[str]]) -> None:
+    head, throttled, *others = read(pods="both-1")
+    assert head.endswith(": 1 series differ from normal")
+    assert throttled.startswith('- now: CPU throttling of {container="app", pod="both-1"} ')
+    assert others[-1].startswith("read: CPU throttling, memory of its limit, ")
 
 
 def test_a_pod_that_is_gone_is_not_throttled_now(read: Callable[..., list[str]]) -> None:
@@ -158,8 +183,8 @@ def test_healthy_pods_stand_out_in_nothing(read: Callable[..., list[str]]) -> No
 def test_a_namespace_with_its_volumes_and_its_database(read: Callable[..., list[str]]) -> None:
     lines = read()
     assert lines[0].startswith("all pods in namespace shop from 20")
-    assert lines[0].endswith(": 9 series differ from normal")
-    assert [line.split(":")[0] for line in lines[1:10]] == ["- now"] * 6 + ["- raised", "- rising", "- before"]
+    assert lines[0].endswith(": 11 series differ from normal")
+    assert [line.split(":")[0] for line in lines[1:12]] == ["- now"] * 8 + ["- raised", "- rising", "- before"]
     (volume,) = [line for line in lines if "volume" in line and line.startswith("- ")]
     assert volume.startswith('- now: usage of the volume of {persistentvolumeclaim="data"} 9')
 
