@@ -57,8 +57,8 @@ docs: $(VENV)/.installed
 cluster: $(VENV)/.installed
 	$(BIN)/python -m tests.cluster build || test "$$CI" != true
 
-# Installs PostgreSQL, Redis, Prometheus, exporters, Alertmanager and Chromium from Debian's packages where they are missing, MCP servers
-# from npm and PyPI, and builds VictoriaLogs from its Go module; without them the same holds.
+# Installs PostgreSQL, Redis, Prometheus, Alertmanager, exporters and Chromium from Debian's packages where they are
+# missing, MCP servers from npm and PyPI, and builds VictoriaLogs from its Go module; without them the same holds.
 services: $(VENV)/.installed
 	$(BIN)/python -m tests.services build || test "$$CI" != true
 
