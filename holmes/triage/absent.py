@@ -82,6 +82,8 @@ def grammatical_subject(asked: Asked) -> str:
     """Return the unknown word that the question is about, for example `kafka` in "is kafka ok", or an empty string."""
     if judged := judged_noun(asked):
         return judged
+    if asked.subject.kinds:
+        return ""
     words, unknown = asked.question.words, set(asked.subject.unknown)
     if asked.subject.namespaces and asked.question.asks("why"):
         unknown -= _EVERYDAY  # "why are responses slow in shop" is about the namespace

@@ -1,22 +1,40 @@
 """Finds the word whose health a question asks for, by its place: the `orders` in "how is orders doing".
 
-If no object has this name, no other fault answers the question, even if the word also has an everyday meaning.
+If no object has this name, no other fault answers the question, even if the word also has an everyday meaning. In
+other forms, only a word without any meaning counts: the `minio` in "minio up or down" and "minio pods wont start".
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.vocabulary import word_list
+from holmes.triage.plans import plans_of
+from holmes.triage.vocabulary import sightings, symptoms_in, word_list
 from holmes.values.expressions import expression
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from holmes.triage.asked import Asked
+    from holmes.triage.question import Question
 
 _EVERYDAY: Final = word_list("everyday things")
+_OPENERS: Final = (
+    word_list("before subjects") | word_list("verbs before subjects") | word_list("fillers") | word_list("auxiliary")
+)
+"""Words that can stand before the subject of a clause."""
+_NO_VERB_BEFORE: Final = (
+    word_list("determiners") | word_list("quantifiers") | word_list("persons") | word_list("pronouns")
+) | {"nothing", "everything", "something", "nobody", "nichts", "etwas", "nada", "algo", "rien", "namespace"}
+"""Words after which the word before them is a verb or an adverb, and no subject."""
+_INDEFINITE: Final = word_list("indefinite")
+_JUDGING: Final = frozenset({"why", "health", "trouble", "ready", "not_ready", "running", "failing", "crashing"})
+_PLURAL_VERBS: Final = word_list("plural verbs")
+_ABOUT: Final = frozenset({"with", "bei", "mit", "avec", "con"})
+_ON: Final = frozenset({"on", "an", "auf", "sur", "en"})
+_STATUS: Final = expression(r"[45]\d\ds?")
 _NOUN: Final = (
     r"(?:the |our |my |your |die |der |das |unser\w{0,2} |el |la |los |las |nuestr\w+ |le |les |l'|notre )?"
     r"(?P<noun>[a-z0-9][a-z0-9._-]*[a-z0-9])"
@@ -67,8 +85,52 @@ def judged_noun(asked: Asked) -> str:
 
 def _nouns(asked: Asked) -> Iterator[str]:
     question, subject = asked.question, asked.subject
-    if subject.named or subject.kinds or subject.values or question.whole_cluster:
+    if subject.named or subject.values or question.whole_cluster:
         return
     nouns = {*subject.unknown, *_EVERYDAY}.intersection(question.words).difference(subject.namespaces)
+    judges = question.complains or any(each.name in _JUDGING for each in question.found)
+    if subject.kinds:
+        yield from _before_kinds(question, nouns - _EVERYDAY) if judges else ()
+        return
     for form in _FORMS if nouns else ():
         yield from (match["noun"] for match in form.finditer(question.text) if match["noun"] in nouns)
+    if (judges or not question.found) and nouns and plans_of(question, subject) and not question.asks("changes"):
+        yield from _leading(question, nouns - _EVERYDAY)
+
+
+def _leading(question: Question, unknown: AbstractSet[str]) -> Iterator[str]:
+    """Yield the unknown words that lead a clause, or that a complaint is about: "rabbitmq dead", "503s on hologram"."""
+    words = question.words
+    for index, word in enumerate(words):
+        if word not in unknown or word.endswith("ly"):
+            continue
+        clause = question.clause(index)
+        before, after = words[clause.start : index], words[index + 1 : clause.stop]
+        if not _OPENERS.isdisjoint(before[-1:]) or not before:
+            is_verb = after[:1] and (after[0] in _NO_VERB_BEFORE or not _INDEFINITE.isdisjoint(after[1:2]))
+            is_several = word.endswith(("s", "en")) and after[:1] and after[0] in _PLURAL_VERBS
+            is_asked = after and _is_asked(question, clause)
+            if _OPENERS.issuperset(before) and is_asked and not is_verb and not is_several:
+                yield word
+        elif before[-1] in _ABOUT or (before[-1] in _ON and _tells(before[-2:-1])):
+            yield word
+
+
+def _before_kinds(question: Question, unknown: AbstractSet[str]) -> Iterator[str]:
+    """Yield the unknown words before a kind at the start of a complaint: the `minio` in "minio pods wont start"."""
+    for seen in (each for each in question.found if each.sense == "kind"):
+        clause = question.clause(seen.first)
+        before = question.words[clause.start : seen.first]
+        if before and before[-1] in unknown and _OPENERS.issuperset(before[:-1]) and _is_asked(question, clause):
+            yield before[-1]
+
+
+def _is_asked(question: Question, clause: range) -> bool:
+    """Return whether the question is in this clause: it is the only one, or it tells of trouble."""
+    return len(clause) == len(question.words) or _tells(question.words[clause.start : clause.stop])
+
+
+def _tells(words: Sequence[str]) -> bool:
+    """Return whether words name a symptom, ask for health or its reason, or have the status of a response."""
+    judged = any(each.name in _JUDGING for each in sightings(words))
+    return judged or bool(symptoms_in(words)) or any(map(_STATUS.fullmatch, words))

@@ -258,7 +258,7 @@ def _first_look(asked: Asked) -> FirstLook:
     missing = subject.missing and not subject.named and not asks_default(question)
     if nowhere is not None or missing:
         return not_found(asked, nowhere or subject.missing[0])
-    named = subject.named or subject.kinds or subject.values or question.whole_cluster
+    named = subject.named or subject.values or question.whole_cluster
     if not named and grammatical_subject(asked):
         return unclear(asked)
     plans = plans_of(question, subject)

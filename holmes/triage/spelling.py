@@ -35,6 +35,7 @@ _LEAST_SWAPPED: Final = 4
 _LEAST_WRITTEN: Final = 5
 _LEAST_REPLACED: Final = 7
 _LEAST_NEGATED: Final = 6
+_AMOUNTS: Final = frozenset({"minimum", "maximum"})
 _MOST_WORDS: Final = 60
 _KEYBOARD: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _VOWELS: Final = frozenset("aeiouy")
@@ -177,6 +178,8 @@ def _meant(words: Sequence[str], index: int) -> str:
     longest = max((length for length, _ in covered.values()), default=0)
     best = [each for each, (length, _) in covered.items() if length == longest > 0]
     shared = frozenset.intersection(*(covered[each][1] for each in best)) if best else frozenset()
+    if len(word) < _LEAST_NEGATED and any(meaning in _AMOUNTS for _, meaning in shared):  # "minio" is not "minimo"
+        return ""
     return best[0] if shared else ""
 
 

@@ -50,7 +50,6 @@ def _kubectl(kubeconfig: Path | None, home: Path, *arguments: str) -> subprocess
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scenario", RECORDED, ids=lambda each: each.name)
 async def test_a_recorded_scenario_gets_the_right_answer(scenario: Scenario, tmp_path: Path) -> None:
     score = await _score(scenario, tmp_path)

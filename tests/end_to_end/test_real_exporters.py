@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from holmes.observability.metrics.signal_catalogue import SIGNALS
-from tests.cluster.fixtures import Cluster, wait_until
+from tests.cluster.fixtures import Cluster, create_namespace, wait_until
 from tests.services.exporters import node_exporter, postgresql_exporter, redis, redis_exporter
 from tests.services.postgresql import OWNER, PostgresqlServer
 from tests.support.command_line import Home
@@ -66,7 +66,25 @@ def own_postgresql() -> Iterator[PostgresqlServer]:
 
 
 @pytest.fixture(scope="module")
-def expositions(own_postgresql: PostgresqlServer, cluster: Cluster) -> Mapping[str, str]:
+def limited(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield what the kubelet measures, among other things of a pod with a limit."""
+    namespace = create_namespace(cluster, "exporters")
+    file = tmp_path_factory.mktemp("exporters") / "idle.yaml"
+    file.write_text(_POD.format(name="idle", command="sleep 3600"))
+    cluster.run("apply", f"--namespace={namespace}", f"--filename={file}")
+    with kubelet_exporter(cluster, _NODE) as address:
+        own = f'container_cpu_cfs_periods_total{{[^}}]*namespace="{namespace}"'
+        yield wait_until(
+            "the kubelet measures the pod",
+            lambda: httpx.get(f"http://{address}/metrics", timeout=20).text,
+            lambda text: re.search(own, text) is not None,
+            timeout_seconds=120,
+        )
+    cluster.run("delete", "namespace", namespace, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def expositions(own_postgresql: PostgresqlServer, cluster: Cluster, limited: str) -> Mapping[str, str]:
     """Return what each exporter says, by the beginning of its names."""
     with ExitStack() as stack:
         port = stack.enter_context(redis(_MOST_CLIENTS))
@@ -74,10 +92,9 @@ def expositions(own_postgresql: PostgresqlServer, cluster: Cluster) -> Mapping[s
             "node_": stack.enter_context(node_exporter()),
             "pg_": stack.enter_context(postgresql_exporter(own_postgresql.port, OWNER)),
             "redis_": stack.enter_context(redis_exporter(port)),
-            "container_": stack.enter_context(kubelet_exporter(cluster, _NODE)),
         }
         texts = {name: httpx.get(f"http://{each}/metrics", timeout=20).text for name, each in addresses.items()}
-    return {**texts, "apiserver_": cluster.run("get", "--raw", "/metrics")}
+    return {**texts, "container_": limited, "apiserver_": cluster.run("get", "--raw", "/metrics")}
 
 
 @pytest.mark.parametrize("beginning", ["node_", "pg_", "redis_", "container_", "apiserver_"])

@@ -138,7 +138,6 @@ async def test_healthy_is_said_only_of_what_was_read(
     assert kind in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "kind"), BAD)
 def test_a_scan_of_a_part_is_a_scan(quiet_cluster: KubernetesApi, tmp_path: Path, fault: str, kind: str) -> None:
     serve_objects(quiet_cluster, BROKEN)

@@ -32,10 +32,10 @@ FLOORS: Final[Mapping[tuple[Half, Corpus], Score]] = {
     ("blind", "questions"): Score(cases=183, verdict_right=179, wholly_right=179, false=0),
     ("blind", "alerts"): Score(cases=86, verdict_right=82, wholly_right=82, false=0),
     ("blind", "classes"): Score(cases=182, verdict_right=182, wholly_right=182, false=0),
-    ("unseen", "questions"): Score(cases=119, verdict_right=112, wholly_right=112, false=0),
+    ("unseen", "questions"): Score(cases=227, verdict_right=218, wholly_right=218, false=0),
     ("unseen", "alerts"): Score(cases=60, verdict_right=55, wholly_right=54, false=0),
     ("unseen", "classes"): Score(cases=74, verdict_right=66, wholly_right=62, false=0),
-    ("development", "questions"): Score(cases=5863, verdict_right=5605, wholly_right=5563, false=0),
+    ("development", "questions"): Score(cases=5893, verdict_right=5635, wholly_right=5593, false=0),
     ("development", "classes"): Score(cases=3051, verdict_right=2982, wholly_right=2962, false=0),
     ("development", "alerts"): Score(cases=115, verdict_right=115, wholly_right=115, false=0),
 }
@@ -59,7 +59,7 @@ ROLLOUT: Final = Case(
 RIGHT: Final = FirstLook(verdict="cause_found", summary="Every call is rejected.", culprit="Secret shop/keys")
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]  # all cases of all corpora are answered at once
+pytestmark = pytest.mark.timeout(1500)  # all cases of all corpora are answered at once
 
 
 @pytest.fixture(scope="module")
