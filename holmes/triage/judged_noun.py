@@ -31,7 +31,7 @@ _NO_VERB_BEFORE: Final = (
 """Words after which the word before them is a verb or an adverb, and no subject."""
 _INDEFINITE: Final = word_list("indefinite")
 _JUDGING: Final = frozenset({"why", "health", "trouble", "ready", "not_ready", "running", "failing", "crashing"})
-_PLURAL_VERBS: Final = word_list("plural verbs")
+_AFTER_SEVERAL: Final = word_list("plural verbs") | word_list("of")
 _ABOUT: Final = frozenset({"with", "bei", "mit", "avec", "con"})
 _ON: Final = frozenset({"on", "an", "auf", "sur", "en"})
 _STATUS: Final = expression(r"[45]\d\ds?")
@@ -102,17 +102,15 @@ def _leading(question: Question, unknown: AbstractSet[str]) -> Iterator[str]:
     """Yield the unknown words that lead a clause, or that a complaint is about: "rabbitmq dead", "503s on hologram"."""
     words = question.words
     for index, word in enumerate(words):
-        if word not in unknown or word.endswith("ly"):
+        if word not in unknown or word.endswith(("ing", "ly")):
             continue
         clause = question.clause(index)
         before, after = words[clause.start : index], words[index + 1 : clause.stop]
-        if not _OPENERS.isdisjoint(before[-1:]) or not before:
-            is_verb = after[:1] and (after[0] in _NO_VERB_BEFORE or not _INDEFINITE.isdisjoint(after[1:2]))
-            is_several = word.endswith(("s", "en")) and after[:1] and after[0] in _PLURAL_VERBS
-            is_asked = after and _is_asked(question, clause)
-            if _OPENERS.issuperset(before) and is_asked and not is_verb and not is_several:
-                yield word
-        elif before[-1] in _ABOUT or (before[-1] in _ON and _tells(before[-2:-1])):
+        is_verb = after[:1] and (after[0] in _NO_VERB_BEFORE or not _INDEFINITE.isdisjoint(after[1:2]))
+        is_several = word.endswith(("s", "en")) and after[:1] and after[0] in _AFTER_SEVERAL
+        leads = _OPENERS.issuperset(before) and after and not is_verb and not is_several
+        is_object = before and (before[-1] in _ABOUT or (before[-1] in _ON and _tells(before[-2:-1])))
+        if (leads and _is_asked(question, clause)) or is_object:
             yield word
 
 
